@@ -103,15 +103,8 @@ def deployed(project: Path, place: Path) -> Iterator[str]:
     sam = tool("sam", "bin", "sam")
     with ministack(place) as url:
         overrides = [f"StageVariable={STAGE}", "WriteUnitsPerSecond=1000"]
-        options = [
-            "--no-progressbar",
-            "--no-confirm-changeset",
-            "--stack-name",
-            NAME,
-            "--parameter-overrides",
-            *overrides,
-        ]
-        run(sam, "deploy", *options, given={"AWS_ENDPOINT_URL": url}, cwd=project)
+        options = ["--no-progressbar", "--no-confirm-changeset", "--stack-name", NAME, "--parameter-overrides"]
+        run(sam, "deploy", *options, *overrides, given={"AWS_ENDPOINT_URL": url}, cwd=project)
         stack = Stack(url, {})
         (description,) = stack.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
         outputs = {output["OutputKey"]: output["OutputValue"] for output in description["Outputs"]}

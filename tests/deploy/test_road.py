@@ -7,26 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import boto3
 import pytest
 
-from tests.deploy import tools
 from tests.deploy.stacks import Stack, deployed, eventually
 from tests.deploy.tools import finished, run, tool
 from tests.support.builders import order_item, s, user_item
 from tests.support.engines import ROOT
 
-STOP_MAX_SECONDS = 60
 BUCKET = "my-artifacts"
-CREDENTIALS = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 
 
 @dataclass(frozen=True)
@@ -62,30 +55,6 @@ def begins(road: Road) -> None:
     assert Path(origin.strip()).is_relative_to(road.folder / ".venv")
     texts = [path.read_bytes() for path in road.folder.rglob("*") if path.is_file() and ".venv" not in path.parts]
     assert not [text for text in texts if str(ROOT).encode() in text]
-
-
-def works_on_the_desk(road: Road) -> None:
-    """An emulator, the tables on it, and a copy by `run`; nothing but these tables is left."""
-    environment = tools.environment(**road.given())
-    command = [road.folder / ".venv/bin/sync-rules", "emulator", "--port", "0"]
-    with subprocess.Popen(command, cwd=road.folder, env=environment, stdout=subprocess.PIPE, text=True) as emulator:
-        try:
-            assert emulator.stdout is not None
-            url = next(found[0] for line in emulator.stdout if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
-            there = ("--endpoint-url", url)
-            assert "created" in road.sync_rules("tables", "create", *there)
-            client = boto3.client("dynamodb", endpoint_url=url, region_name="us-east-1", **CREDENTIALS)
-            for item in (user_item("u1", name=s("Ada")), order_item("u1", "o1"), order_item("u1", "o2")):
-                client.put_item(TableName="dev-shop", Item=item)
-            road.sync_rules("run", "--once", *there)
-            key = {"PK": s("USER#u1"), "SK": s("ORDER#o1")}
-            copied = client.get_item(TableName="dev-shop", Key=key, ConsistentRead=True)["Item"]
-            assert copied["user_name"] == s("Ada")
-            assert "no drift" in road.sync_rules("verify", "--grace-seconds", "0", *there)
-            assert client.list_tables()["TableNames"] == ["dev-shop"]
-        finally:
-            emulator.send_signal(signal.SIGINT)
-        assert emulator.wait(STOP_MAX_SECONDS) == 0
 
 
 def builds(road: Road) -> None:
@@ -130,7 +99,7 @@ def deploys_from_a_bucket(road: Road, stack: Stack) -> None:
     assert "packaged-shop" in stack.client("dynamodb").list_tables()["TableNames"]
 
 
-STEPS: tuple[Callable[[Road], None], ...] = (begins, works_on_the_desk, builds, deploys)
+STEPS: tuple[Callable[[Road], None], ...] = (begins, builds, deploys)
 
 
 # ---------------------------------------------------------------- the test
@@ -147,7 +116,7 @@ def road(tmp_path) -> Road:
     run(sys.executable, "-m", "venv", road.folder / ".venv")
     python = road.folder / ".venv/bin/python"
     done = finished(
-        python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[demo]", cwd=road.folder,
+        python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=road.folder,
         env={name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
     )  # fmt: skip
     if done.returncode:

@@ -12,7 +12,6 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.language.load import load_rules
 from sync_rules.model.entities import Table
-from sync_rules.pipeline.consumer import TIME_RESERVED_MS
 from tests.deploy.runtime_api import Function, function
 from tests.support import engines
 from tests.support.builders import order_item, s, user_item
@@ -121,16 +120,4 @@ def test_runtime_client_runs_the_write_function(start, place):
         by_url = {"requestContext": {"http": {"method": "POST"}}, "body": json.dumps({"actions": []})}
         assert started.invoke(by_url).body["statusCode"] == 400
         assert "Ada" not in started.printed
-    assert place.name("u", "o") == s("Ada")
-
-
-def test_runtime_client_reports_what_has_no_time(start, place):
-    """With less time than an answer needs, nothing is begun: what cannot be handed over is reported, and comes again."""
-    place.put(order_item("u", "o"), user_item("u", name=s("Ada")))
-    event = place.event()
-    with start() as started:
-        said = started.invoke(event, TIME_RESERVED_MS / 1000 - 0.5)
-        first = event["Records"][0]["dynamodb"]["SequenceNumber"]
-        assert said.body == {"batchItemFailures": [{"itemIdentifier": first}]}
-        assert started.invoke(event).body == {"batchItemFailures": []}
     assert place.name("u", "o") == s("Ada")

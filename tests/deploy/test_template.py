@@ -15,7 +15,6 @@ from sync_rules.deploy.template import fill_template
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
 from tests.support import every_kind
-from tests.support.cloudformation import read_template
 
 
 def test_template_is_valid_by_sam():
@@ -98,16 +97,3 @@ def test_template_has_the_write_function_where_it_is_asked_for(deploy, write, re
     whole = deploy(write)
     assert {name for name in whole["Resources"] if name.startswith("Write")} == resources
     assert {name for name in whole["Outputs"] if name.startswith("Write")} == outputs
-
-
-def test_template_keeps_every_setting_of_a_stream():
-    """Each setting that the template gives a stream is there after the transform: SAM dropped or renamed none."""
-    text = (ROOT / "template.yaml").read_text()
-    events = read_template(text)["Resources"]["StreamFunction"]["Properties"]["Events"].values()
-    resources = policy.Template(transformed(text)).of("AWS::Lambda::EventSourceMapping").values()
-    mappings = [one for one in resources if one["FunctionName"] == {"Ref": "StreamFunction"}]
-    for given, mapping in zip(events, mappings, strict=True):
-        wanted = dict(given["Properties"])
-        assert wanted.pop("Stream") == mapping["EventSourceArn"]
-        wanted["DestinationConfig"] = {"OnFailure": {"Destination": {"Fn::GetAtt": ["Bucket", "Arn"]}}}
-        assert {name: mapping.get(name) for name in wanted} == wanted

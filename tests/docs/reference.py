@@ -195,7 +195,8 @@ def attribute_docstrings() -> Iterator[tuple[str, str]]:
     body = next(n.body for n in ast.parse(inspect.getsource(limits.Limits)).body if isinstance(n, ast.ClassDef))
     for node, after in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id, str(ast.literal_eval(after.value) if isinstance(after, ast.Expr) else "")
+            assert isinstance(after, ast.Expr), f"{node.target.id} has no sentence"
+            yield node.target.id, str(ast.literal_eval(after.value))
 
 
 def rooms() -> str:

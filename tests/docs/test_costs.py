@@ -1,4 +1,4 @@
-"""Costs and permissions stated by the pages on rules, measured by running each page's rules in memory.
+"""Costs stated by the pages on rules, measured by running each page's rules in memory.
 
 Items here are under 1 KB, so a write is a write unit, an action of a transaction two; a consistent read of an item, or
 a Query of the base table, is a read unit.
@@ -16,19 +16,11 @@ from benchmarks.scale import LAYOUTS, REGION, estimate, read_units
 from sync_rules.jobs.dryrun.money import compute_on_demand_price
 from sync_rules.jobs.dryrun.prices import read_own_prices
 from sync_rules.language.load import parse_rules
-from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
+from sync_rules.model.writes import Transaction
 from sync_rules.pipeline.requests import List, Read
 from tests.docs.test_docs import TEXTS, first_file, rows
 from tests.support.builders import n, s
 from tests.support.worlds import Scene
-
-PERMISSIONS = {
-    Check: "ConditionCheckItem",
-    Put: "PutItem",
-    Delete: "DeleteItem",
-    Update: "UpdateItem",
-    Increment: "UpdateItem",
-}
 
 
 def scene_of(page: str, rule: str = "") -> Scene:
@@ -56,10 +48,6 @@ def count_units(scene):
     writes = sum(2 * len(write.actions) if isinstance(write, Transaction) else 1 for write in scene.tap.writes)
     listed = sum(1 if request.index is None else 0.5 for request in scene.tap.seen(List))
     return writes, listed + sum(len(request.keys) for request in scene.tap.seen(Read))
-
-
-def actions_of(write):
-    return write.actions if isinstance(write, Transaction) else (write,)
 
 
 def address(scene):
@@ -169,32 +157,6 @@ def test_costs_are_what_the_page_says(page, rule, said, story, units):
     scene = scene_of(f"docs/rules/{page}.md", rule)
     story(scene)
     assert count_units(scene) == units
-
-
-USES = [
-    ("embed", "", address, ""),
-    ("collect", "", role, ""),
-    ("derive", "", store, ""),
-    ("mirror", "", move, "mirror"),
-    ("count", COUNT, other_parent, "count"),
-    ("count", MAX, amount, "max"),
-]
-
-
-@pytest.mark.parametrize(("page", "rule", "story", "row"), USES, ids=shown)
-def test_permissions_are_those_of_the_readme(page, rule, story, row):
-    """A kind writes only with UpdateItem and the permissions that docs/permissions.md names for it."""
-    scene = scene_of(f"docs/rules/{page}.md", rule)
-    story(scene)
-    settle(scene)
-    table = {
-        word: cells[1]
-        for cells in rows("docs/permissions.md", "rules", "permission")
-        for word in re.findall(r"`(\w+)`", cells[0])
-    }
-    named = set(re.findall(r"dynamodb:(\w+)", table[row])) if row else set()
-    used = {PERMISSIONS[type(action)] for write in scene.tap.writes for action in actions_of(write)}
-    assert used - {"UpdateItem"} <= named
 
 
 def test_costs_of_a_million_copies_agree():

@@ -1,4 +1,4 @@
-"""A fresh machine: the targets of make, and what is installed there."""
+"""Locks and installations of a fresh machine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ import re
 import pytest
 
 from tests.test_house import ROOT
-
-
-def test_fresh_clone_has_every_target_of_make_that_a_page_or_ci_names():
-    """`make NAME` in code of the documentation is a target of the Makefile."""
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / ".ci/run", ROOT / ".ci/fresh"]
-    text = "\n".join(page.read_text() for page in pages)
-    command = r"(?:[`\"]|&& )make ([a-z]+)\b|^make ([a-z]+)(?=$| +#| [A-Z]+=)"
-    named = {inside or alone for inside, alone in re.findall(command, text, re.MULTILINE)}
-    assert {"demo", "test", "fresh"} <= named <= targets
 
 
 def test_fresh_installs_by_hash_alone():

@@ -6,7 +6,6 @@ import pytest
 
 from sync_rules.audit.leftovers import FormerRules
 from sync_rules.audit.link_check import sample_links
-from sync_rules.audit.verifier import Verifier
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.permissions import STREAM, list_needs
 from sync_rules.jobs.dryrun.planner import Planner
@@ -92,12 +91,26 @@ def test_rollup_groups_by_times_in_utc_alone(text, right):
     assert is_utc_time(text) is right
 
 
+BY_DAY = RULES.replace(
+    "count order into day.orders", "{count: order, into: day.orders, link: {day: {first: 10, of: at}}}"
+)
+
+
+def test_rollup_groups_by_a_time_and_reports_one_that_names_no_group():
+    """The item does not count; nothing else waits."""
+    scene = scene_of(BY_DAY)
+    scene.put(
+        "orders",
+        *({"order_id": s(name), "at": s(at)} for name, at in (("a", "2026-11-27T09:00:00Z"), ("b", "yesterday"))),
+    )
+    scene.rest()
+    assert scene.item(scene.at("days", "2026-11-27"))["orders"] == n(1)
+    assert ("orders.ledger", "NotATime") in scene.parked.told
+
+
 def test_rollup_groups_by_a_time_in_the_key_of_an_item():
     """The time is a part of a key. Another part of the same key makes other groups."""
-    text = RULES.replace("order: {table: orders}", "order: {table: orders, key: {order_id: '{at}#{due}'}}")
-    at = text.replace(
-        "count order into day.orders", "{count: order, into: day.orders, link: {day: {first: 10, of: at}}}"
-    )
+    at = BY_DAY.replace("order: {table: orders}", "order: {table: orders, key: {order_id: '{at}#{due}'}}")
     scene = scene_of(at)
     scene.put("orders", {"order_id": s("2026-11-27T09:00:00Z#2026-11-28T09:00:00Z")})
     scene.rest()
@@ -105,21 +118,6 @@ def test_rollup_groups_by_a_time_in_the_key_of_an_item():
     assert compute_rule_fingerprints(parse_rules(at.replace("of: at", "of: due"))) != compute_rule_fingerprints(
         scene.rules
     )
-
-
-def test_rollup_reports_a_time_that_names_no_group():
-    """The item does not count; nothing else waits."""
-    scene = scene_of(
-        RULES.replace(
-            "count order into day.orders", "{count: order, into: day.orders, link: {day: {first: 10, of: at}}}"
-        )
-    )
-    scene.put(
-        "orders", {"order_id": s("a"), "at": s("2026-11-27T09:00:00Z")}, {"order_id": s("b"), "at": s("yesterday")}
-    )
-    scene.rest()
-    assert scene.item(scene.at("days", "2026-11-27"))["orders"] == n(1)
-    assert ("orders.ledger", "NotATime") in scene.parked.told
 
 
 @pytest.mark.parametrize(
@@ -174,20 +172,6 @@ def test_rollup_asks_for_the_permissions_to_make_and_remove():
         if need.function == STREAM and need.rule == "orders" and "days" in str(need.resource).lower()
     }
     assert {"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:UpdateItem"} <= table
-
-
-def test_rollup_is_found_missing_and_empty_by_verify():
-    """A repair makes the missing item and removes the one without members."""
-    scene = scene_of()
-    scene.put("orders", order("a", 3))
-    scene.rest()
-    scene.memory.delete(scene.at("days", "1"))
-    scene.there("days", {"day": s("2"), "kind": s("DAY"), "orders": n(7)})
-    verifier = Verifier(scene.rules, scene.world, scene.rules.keeper_names, repair=True, grace_seconds=0)
-    found = {(finding.difference.target.values[0][2], finding.difference.drift.value) for finding in verifier.sweep()}
-    assert {("1", "missing"), ("2", "extra")} <= found
-    assert day_of(scene) == DAY | {"orders": n(1), "units": n(3), "most": n(3)}
-    assert scene.memory.item(scene.at("days", "2")) is None
 
 
 def test_rollup_is_planned_with_what_would_be_made_and_removed():
@@ -295,23 +279,35 @@ def test_child_is_in_the_group_of_each_element():
     assert not [item for item in scene.memory.items("ledger") if "/EL/" in item["PK"]["S"] or "/R/" in item["PK"]["S"]]
 
 
+EACH, PARTS = "{each: tags}", '{each: tags, separator: "|"}'
+
+
 @pytest.mark.parametrize(
-    ("tags", "reason", "groups"),
+    ("way", "tags", "reason", "groups"),
     [
-        (texts(*map(str, range(101))), "TooManyGroups", set()),
-        (texts(*map(str, range(100))), "", {str(one) for one in range(100)}),
-        ({"SS": [str(one) for one in range(101)]}, "TooManyGroups", set()),
-        (s("a"), "NotAList", set()),
-        ({"M": {"a": s("a")}}, "NotAList", set()),
-        ({"L": [s("a"), {"M": {}}]}, "NoParentKey", {"a"}),
-        (texts("a", "x" * 2_100), "NoParentKey", {"a"}),
-        (texts("a", "x" * 1_100), "KeyTooLong", {"a"}),  # for the ledger
+        (EACH, texts(*map(str, range(101))), "TooManyGroups", set()),
+        (EACH, texts(*map(str, range(100))), "", {str(one) for one in range(100)}),
+        (EACH, {"SS": [str(one) for one in range(101)]}, "TooManyGroups", set()),
+        (EACH, s("a"), "NotAList", set()),
+        (EACH, {"M": {"a": s("a")}}, "NotAList", set()),
+        (EACH, {"L": [s("a"), {"M": {}}]}, "NoParentKey", {"a"}),
+        (EACH, texts("a", "x" * 2_100), "NoParentKey", {"a"}),
+        (EACH, texts("a", "x" * 1_100), "KeyTooLong", {"a"}),  # for the ledger
+        (PARTS, s("|".join(map(str, range(101)))), "TooManyGroups", set()),
+        (PARTS, s("a||b|a|"), "", {"a", "b"}),
+        (PARTS, s("a"), "", {"a"}),
+        (PARTS, s(""), "", set()),
+        (PARTS, {"NULL": True}, "", set()),
+        (PARTS, texts("a"), "NotAText", set()),
+        (PARTS, n(7), "NotAText", set()),
     ],
 )
-def test_child_whose_elements_name_no_groups_is_reported(tags, reason, groups):
-    """With rule and key. It has been in group `before`, and leaves it; other elements count."""
-    scene = scene_of(TAGGED.partition("  stars:")[0])
-    scene.put("shop", post("1", texts("before")))
+def test_child_is_in_the_groups_that_its_elements_or_parts_name(way, tags, reason, groups):
+    """The pipeline reports what names no group, with rule and key; empty parts name none. A post leaves its group `before`,
+    and its other elements count.
+    """
+    scene = scene_of(TAGGED.partition("  stars:")[0].replace(EACH, way))
+    scene.put("shop", post("1", texts("before") if way == EACH else s("before")))
     scene.rest()
     scene.put("shop", post("1", tags))
     scene.rest()
@@ -365,86 +361,27 @@ def test_child_is_in_the_group_of_each_ancestor():
 
 
 @pytest.mark.parametrize(
-    ("path", "reason", "groups"),
+    ("before", "after", "items", "names"),
     [
-        (s("|".join(map(str, range(101)))), "TooManyGroups", set()),
-        (s("a||b|a|"), "", {"a", "b"}),
-        (s("a"), "", {"a"}),
-        (s(""), "", set()),
-        ({"NULL": True}, "", set()),
-        (texts("a"), "NotAText", set()),
-        (n(7), "NotAText", set()),
+        ("tags", "{each: tags}", [texts("a", "b"), s("a"), texts("c")], "a b c"),
+        ("{each: tags}", "tags", [texts("a", "b"), s("a"), texts("c")], "a"),
+        ("{each: tags, separator: '|'}", "{each: tags, separator: ','}", [s("a|b,c"), s("a,d")], "a a|b c d"),
     ],
 )
-def test_child_is_in_the_group_of_each_part_of_a_text(path, reason, groups):
-    """Empty parts name none, and a list is not taken apart."""
-    scene = scene_of(TAGGED.partition("  stars:")[0].replace("{each: tags}", '{each: tags, separator: "|"}'))
-    scene.put("shop", post("1", s("before")))
-    scene.rest()
-    scene.put("shop", post("1", path))
-    scene.rest()
-    assert set(tags_of(scene)) == groups
-    assert scene.parked.told == ([("posts.ledger", reason)] if reason else [])
-
-
-def test_backfill_enters_a_rule_with_another_separator():
-    """Entries of the former parts go: they have keys of the same form."""
-    before, after = (TAGGED.replace("{each: tags}", f"{{each: tags, separator: '{one}'}}") for one in "|,")
-    scene, other = scene_of(before), Scene(parse_rules(after), complete=False)
-    scene.put("shop", post("1", s("a|b,c")), post("2", s("a,c")))
+def test_backfill_enters_a_rule_whose_groups_have_another_form(before, after, items, names):
+    """Entries and totals of before have other keys, or go, so that no number is a mixture of both."""
+    scene, other = (
+        Scene(parse_rules(TAGGED.replace("link: {tag: {each: tags}}", f"link: {{tag: {way}}}")), complete=way == before)
+        for way in (before, after)
+    )
+    scene.put("shop", *(post(str(number), tags) for number, tags in enumerate(items)))
     scene.rest()
     for table in ("shop", "ledger"):
         other.there(table, *scene.memory.items(table))
-    backfill_of(other).run()
-    other.rest()
-    assert tags_of(other) == {"a": ("1", "3", "3"), "a|b": ("1", "3", "3"), "c": ("2", "3", "3")}
-
-
-def test_each_part_has_books_of_its_own():
-    """Another separator makes other groups; without one the fingerprint is that of before."""
-    text = TAGGED.partition("  stars:")[0]
-    some = [text, *(text.replace("{each: tags}", f'{{each: tags, separator: "{one}"}}') for one in "|,")]
-    assert len({parse_rules(one).rules["posts.ledger"].books.identity for one in some}) == 3
-    assert parse_rules(text).rules["posts.ledger"].body()["link"] == [("tag", ("each", ("tags",)))]
-
-
-def test_each_element_may_name_an_item_of_the_same_entity():
-    """A person counts those who name it as a friend."""
-    scene = scene_of("""
-tables: {people: {key: {person: S}}, ledger: {key: {PK: S, SK: S}}}
-entities: {person: {table: people}}
-rules: {known-by: {count: person, into: person.known_by, link: {person: {each: friends}}}}
-""")
-    scene.put("people", {"person": s("a"), "friends": texts("b")}, {"person": s("b"), "friends": texts("a", "b")})
-    scene.rest()
-    assert [scene.item(scene.at("people", name))["known_by"] for name in "ab"] == [n(1), n(2)]
-
-
-def test_each_element_may_name_a_parent_that_exists():
-    """Parents of an application get their numbers, and none is made."""
-    scene = scene_of(TAGGED.replace(", made_by: rules", ""))
-    scene.put("shop", {"PK": s("TAG#a"), "SK": s("TAG")}, {"PK": s("TAG#x"), "SK": s("TAG")})
-    scene.put("shop", post("1", texts("a", "b")))
-    scene.rest()
-    assert tags_of(scene) == {"a": ("1", "3", "3"), "x": ("0", "-", "-")}
-
-
-@pytest.mark.parametrize("ways", [("tags", "{each: tags}"), ("{each: tags}", "tags")])
-def test_backfill_enters_a_rule_that_gets_or_loses_each(ways):
-    """Entries and totals of before have other keys, so that no number is a mixture of both."""
-    before, after = (TAGGED.replace("link: {tag: {each: tags}}", f"link: {{tag: {way}}}") for way in ways)
-    scene, other = scene_of(before), Scene(parse_rules(after), complete=False)
-    scene.put("shop", post("1", texts("a", "b")), post("2", s("a")), post("3", texts("c")))
-    scene.rest()
-    for table in ("shop", "ledger"):
-        other.there(table, *scene.memory.items(table))
-    backfill_of(other).run()
-    other.rest()
-    each = "each" in ways[1]
-    wanted = {"a": ("1", "3", "3"), "b": ("1", "3", "3"), "c": ("1", "3", "3")} if each else {"a": ("1", "3", "3")}
-    assert tags_of(other) == wanted
-    backfill_of(other).run()
-    assert tags_of(other) == wanted
+    for _ in range(2):
+        backfill_of(other).run()
+        other.rest()
+        assert tags_of(other) == dict.fromkeys(names.split(), ("1", "3", "3"))
 
 
 @pytest.mark.parametrize(("count", "actions"), [(33, 100), (34, 1)])
@@ -471,22 +408,6 @@ def test_books_of_before_each_are_pruned():
     gone = {key for key, leftovers in found.items() if leftovers}
     assert gone == {key for key in found if key.split("/")[1] in ("L", "T", "T0", "T1", "T2")}
     assert not [one for item in other.memory.items("ledger") for one in former.leftovers(now.tables["ledger"], item)]
-
-
-def test_verify_repairs_entries_of_each_element():
-    """One that is missing, one that is too many, and a total of neither."""
-    scene = scene_of(TAGGED)
-    scene.put("shop", post("1", texts("a", "b")))
-    scene.rest()
-    (entry,) = (
-        item for item in scene.memory.items("ledger") if item["SK"] == s("en\x1fa") and "posts/" in item["PK"]["S"]
-    )
-    scene.memory.delete(scene.at("ledger", entry["PK"]["S"], entry["SK"]["S"]))
-    scene.there("ledger", {**entry, "SK": s("en\x1fz")})
-    verifier = Verifier(scene.rules, scene.world, scene.rules.keeper_names, repair=True, grace_seconds=0)
-    assert len(list(verifier.sweep())) >= 2
-    assert tags_of(scene) == {"a": ("1", "3", "3"), "b": ("1", "3", "3")}
-    assert not list(Verifier(scene.rules, scene.world, scene.rules.keeper_names, repair=False, grace_seconds=0).sweep())
 
 
 def test_each_leaves_rules_of_before_as_they_were():
@@ -535,19 +456,24 @@ def test_each_is_checked(old, new, code):
     assert [one.code for one in problems if one.code < "SR400"][:1] == ([code] if code else [])
 
 
+MEAN = "write mean: it is rounded to `places` decimal places"
+
+
 @pytest.mark.parametrize(
-    ("given", "cure"),
+    ("old", "new", "code", "cures"),
     [
-        ("{Each: tags}", "write each: tags"),
-        ("{eash: tags}", "write each: tags"),
-        ("{FIRST: 10}", "write first: 10"),
-        ("{other: tags}", "a link leads to one item"),
+        ("{each: tags}", "{Each: tags}", "SR104", ["write each: tags"] * 3),
+        ("{each: tags}", "{eash: tags}", "SR104", ["write each: tags"] * 3),
+        ("{each: tags}", "{FIRST: 10}", "SR104", ["write first: 10"] * 3),
+        ("{each: tags}", "{other: tags}", "SR104", ["a link leads to one item"] * 3),
+        ("mean: post.stars", "avg: post.stars", "SR112", [MEAN]),
+        ("mean: post.stars", "average: post.stars", "SR112", [MEAN]),
     ],
 )
-def test_group_with_a_misspelled_word_is_cured(given, cure):
-    """A word of a group, not a chain of links."""
-    _, problems = check_rules(TAGGED.replace("{each: tags}", given), {})
-    assert [one.cure[: len(cure)] for one in problems if one.code == "SR104"] == [cure] * 3
+def test_word_of_a_group_or_of_other_databases_is_cured(old, new, code, cures):
+    """A misspelled word of a group is not a chain of links; an average is called mean."""
+    _, problems = check_rules(TAGGED.replace(old, new), {})
+    assert [one.cure[: len(cures[0])] for one in problems if one.code == code] == cures
 
 
 @pytest.mark.parametrize(("text", "sound"), [("b", True), ("a/xb", False), ("/x", False), ("x" * 2_100, False)])
@@ -563,12 +489,3 @@ def test_constant_that_makes_no_key_is_refused(text, sound):
         sound,
         [] if sound else ["SR106"],
     )
-
-
-@pytest.mark.parametrize("word", ["avg", "average"])
-def test_average_is_called_mean(word):
-    """The word of other databases has the cure."""
-    _, problems = check_rules(TAGGED.replace("mean: post.stars", f"{word}: post.stars"), {})
-    assert [one.cure for one in problems if one.code == "SR112"] == [
-        "write mean: it is rounded to `places` decimal places"
-    ]

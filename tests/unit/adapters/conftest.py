@@ -20,15 +20,16 @@ def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
 
 
 @pytest.fixture
-def table_of_ids(moto: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Makes a table whose key is the string `id`, and a client."""
+def table_of_ids(moto: Callable[[str], Any]) -> Callable[..., Any]:
+    """Makes a table whose key is the string `id`, or another key, and a client."""
 
-    def make(name: str) -> Any:
-        client = moto("dynamodb")
+    def make(name: str, **key: str) -> Any:
+        client, given = moto("dynamodb"), key or {"id": "S"}
+        kinds = zip(given, ("HASH", "RANGE"), strict=False)
         client.create_table(
             TableName=name,
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in kinds],
+            AttributeDefinitions=[{"AttributeName": one, "AttributeType": kind} for one, kind in given.items()],
             BillingMode="PAY_PER_REQUEST",
         )
         return client

@@ -263,15 +263,6 @@ def test_statement_says_what_the_update_does():
     assert statement.parameters == (n(1), s("x"), s("USER#1"), s("ORDER#1"), n(0))
 
 
-def test_statement_may_compare_with_any_value_without_null():
-    """A list or a map is a parameter like any other."""
-    values = {"L": [s("x"), {"M": {"y": n(1)}}]}, {"M": {"x": {"L": []}}}
-    for value in values:
-        statement = make_statement(update(SHOP, order(1), Condition(Test.EQUALS, ("m",), value), a=n(1)), SHOP)
-        assert statement is not None
-        assert statement.parameters[-1] == value
-
-
 UNSAYABLE = {
     "adds": Update(order(1), (), (), (exists(SHOP),), adds=((("a",), {"SS": ["x"]}),)),
     "discards": Update(order(1), (), (), (exists(SHOP),), discards=((("a",), {"SS": ["x"]}),)),

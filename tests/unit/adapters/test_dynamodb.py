@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
 from sync_rules.model.errors import StoreError
-from sync_rules.model.writes import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
+from sync_rules.model.writes import Check, Condition, Result, Status, Test, Transaction
 from sync_rules.pipeline.requests import Apply, List, Read
-from tests.support.builders import exists, key, n, of_partition, order_item, s, shop, update
+from tests.support.builders import key, n, of_partition, order_item, s, shop, update
 
 TABLES = shop(prefix="real-").tables
 SHOP = TABLES["shop"]
@@ -143,34 +143,6 @@ def test_write_whose_answer_was_lost_is_refused_with_its_own_values():
     assert refused == Result(Status.REFUSED, ours)
 
 
-GUARD = (Condition(Test.EQUALS, ("a",), n(1)),)
-
-
-@pytest.mark.parametrize(
-    ("write", "operation", "more"),
-    [
-        (Put(ONE, order_item("1", "1"), GUARD), "put_item", {"Item": order_item("1", "1")}),
-        (Delete(ONE, GUARD), "delete_item", {"Key": ONE.attributes()}),
-    ],
-)
-def test_put_and_delete_are_one_call_under_their_guard(write, operation, more):
-    """The whole item or its key; the item that refuses it is asked for, as for any other write."""
-    client = Client(OK, failed("ConditionalCheckFailedException"))
-    store, _ = store_on(client)
-    assert [one.status for one in store.apply(Apply((write, write)))] == [Status.WRITTEN, Status.REFUSED]
-    assert client.calls[0] == (
-        operation,
-        {
-            "TableName": "real-shop",
-            "ConditionExpression": "#n0 = :v0",
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            "ExpressionAttributeNames": {"#n0": "a"},
-            "ExpressionAttributeValues": {":v0": n(1)},
-            **more,
-        },
-    )
-
-
 # ---------------------------------------------------------------- transactions
 CHECK = Check(key(SHOP, "USER#1", "PROFILE"), (Condition(Test.EQUALS, ("name",), s("x")),))
 STRICT = Transaction((CHECK, update(SHOP, ONE, user_name=s("x"))))
@@ -229,34 +201,6 @@ def test_transaction_keeps_its_token_only_while_undecided():
     store.apply(Apply((STRICT,)))
     first, second, third = (parameters["ClientRequestToken"] for _, parameters in client.calls)
     assert first == second != third
-
-
-def test_transaction_sends_each_action_by_its_verb():
-    """An increment is an update that adds numbers, without a condition unless it has a guard."""
-    client = Client(OK)
-    store, _ = store_on(client)
-    absent = (Condition(Test.ABSENT, ("PK",)),)
-    elements = Update(ONE, (), (), (exists(SHOP),), ((("a",), {"SS": ["x"]}),), ((("b",), {"SS": ["y"]}),))
-    keys = [key(SHOP, "USER#1", f"ORDER#{i}") for i in "3456"]
-    put = Put(keys[3], order_item("1", "6"), absent)
-    guarded = Increment(TWO, (("total", "-1"),), absent)
-    plain = Increment(keys[2], (("n", "1"),))
-    store.apply(Apply((Transaction((Check(keys[0], absent), Delete(keys[1], absent), plain, guarded, elements, put)),)))
-    ((_, parameters),) = client.calls
-    sent = [next(iter(action.items())) for action in parameters["TransactItems"]]
-    assert [verb for verb, _ in sent] == ["ConditionCheck", "Delete", "Update", "Update", "Update", "Put"]
-    assert sent[2][1] == {
-        "TableName": "real-shop",
-        "Key": keys[2].attributes(),
-        "UpdateExpression": "ADD #n0 :v0",
-        "ExpressionAttributeNames": {"#n0": "n"},
-        "ExpressionAttributeValues": {":v0": n(1)},
-    }
-    assert sent[3][1]["ConditionExpression"] == "attribute_not_exists(#n0)"
-    assert sent[4][1]["UpdateExpression"] == "ADD #n1 :v0 DELETE #n2 :v1"
-    assert sent[5][1]["Item"] == order_item("1", "6")
-    showing = ["ReturnValuesOnConditionCheckFailure" in asked for _, asked in sent]
-    assert showing == [True, True, False, True, True, True]
 
 
 # ---------------------------------------------------------------- reads

@@ -5,18 +5,14 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.effects import make_caller
 from sync_rules.adapters.function_calls import import_function
 from sync_rules.functions import runtime
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Change, ItemKey
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import CallMessage, PushMessage
 from sync_rules.pipeline.requests import NULL_PORTS
 from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.call import CallRule
@@ -34,18 +30,15 @@ MODULE = "TOLD = []\n\ndef tell(change):\n    TOLD.append(change)\n"
 
 
 @pytest.fixture
-def world(monkeypatch):
-    """AWS, as moto plays it; each test is a process of its own."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
+def create(monkeypatch, table_of_ids):
+    """Makes tables of AWS, as moto plays it; each test is a process of its own."""
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     for name in (runtime.QUEUE_URL, runtime.FAILURES_URL, runtime.CALLS_TABLE, runtime.ENDPOINT_URL, "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    with mock_aws():
-        start_cold()
-        aws._make_client.cache_clear()
-        create("calls", id="S")
-        yield monkeypatch
+    start_cold()
+    aws._make_client.cache_clear()
+    table_of_ids("calls")
+    yield table_of_ids
     start_cold()
     aws._make_client.cache_clear()
 
@@ -62,17 +55,6 @@ def folder(tmp_path, monkeypatch):
     import_function.cache_clear()
 
 
-def create(name: str, **key: str) -> None:
-    """A table of this name and key."""
-    kinds = zip(key, ("HASH", "RANGE"), strict=False)
-    boto3.client("dynamodb", "us-east-1").create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in kinds],
-        AttributeDefinitions=[{"AttributeName": one, "AttributeType": kind} for one, kind in key.items()],
-        BillingMode="PAY_PER_REQUEST",
-    )
-
-
 def client():
     return aws.dynamodb(region="us-east-1")
 
@@ -84,7 +66,7 @@ def test_outside_nothing_is_made_that_no_rule_needs(monkeypatch):
     assert make_caller(shop(), Untouchable(), "calls") is NULL_PORTS
 
 
-def test_outside_functions_are_found_beside_the_rules_file(world, folder):
+def test_outside_functions_are_found_beside_the_rules_file(create, folder):
     """A module in the folder of the rules file is found; where it is not, the rule and its function are named."""
     assert make_caller(RULES, client(), None, folder=folder) is not NULL_PORTS
     elsewhere = rules_of(replace(CALL, function="outside_hooks_missing.tell"))
@@ -93,9 +75,9 @@ def test_outside_functions_are_found_beside_the_rules_file(world, folder):
 
 
 # ---------------------------------------------------------------- looked at before anything is done
-def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
+def test_outside_a_table_of_the_rules_cannot_remember_calls(create, folder):
     """Each note would be a change to call for, without end: refused by name and by ARN, also where only the rules know."""
-    create("games", id="S")
+    create("games")
     arn = client().describe_table(TableName="games")["Table"]["TableArn"]
     for name in ("games", arn):
         with pytest.raises(UserError, match=r"is a table of the rules.*Give the calls a table of their own"):
@@ -104,7 +86,7 @@ def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
         make_caller(RULES, Client(failed("AccessDeniedException")), arn, folder=folder)
 
 
-def test_outside_the_table_of_calls_is_looked_at(world, folder):
+def test_outside_the_table_of_calls_is_looked_at(create, folder):
     """A table of calls that does not exist, or has another key, is refused before the first call."""
     with pytest.raises(UserError, match="table typo, which is to remember the calls, does not exist"):
         make_caller(RULES, client(), "typo", folder=folder)
@@ -116,7 +98,7 @@ def test_outside_the_table_of_calls_is_looked_at(world, folder):
         make_caller(RULES, client(), "numbers", folder=folder)
 
 
-def test_outside_what_may_not_be_looked_at_is_taken_for_right(world, folder):
+def test_outside_what_may_not_be_looked_at_is_taken_for_right(create, folder):
     """A role without DescribeTable starts; any other error is reported."""
     assert make_caller(RULES, Client(failed("AccessDeniedException")), "calls", folder=folder) is not NULL_PORTS
     with pytest.raises(StoreError, match="UnrecognizedClientException"):
@@ -133,18 +115,9 @@ def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
 
 
 @pytest.mark.parametrize("missing", [runtime.QUEUE_URL, runtime.CALLS_TABLE])
-def test_outside_a_function_with_calls_needs_a_queue_and_a_table(world, folder, missing):
+def test_outside_a_function_with_calls_needs_a_queue_and_a_table(create, folder, monkeypatch, missing):
     """Without either it does not start, and says which variable to set."""
     given = {runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "calls"}
     del given[missing]
     with pytest.raises(UserError, match=f"{missing} is not set.*tell"):
-        deployed(world, folder, rules_of(CALL), **given)
-
-
-def test_outside_without_a_queue_a_call_is_not_lost():
-    """A runtime without a queue reports a message that it cannot send as failed, and never looks again at parked items."""
-    at = ItemKey("games", (("PK", "S", "1"),))
-    assert runtime.WITHOUT_QUEUE.parked_max_looks == 0
-    for message in (CallMessage("r", "f.g", Change(at, None, {})), PushMessage(("r",), at)):
-        with pytest.raises(StoreError, match="NoQueue"):
-            runtime.NoQueue().send(message, 0)
+        deployed(monkeypatch, folder, rules_of(CALL), **given)

@@ -9,7 +9,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sync_rules import DOCS
-from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import (
     list_stream_arns,
     list_table_problems,
@@ -23,13 +22,6 @@ from sync_rules.model.errors import UserError
 from tests.support import every_kind
 from tests.support.builders import index, library, shop, table
 from tests.support.created import all_parameters
-from tests.support.engines import unique_prefix
-
-
-@pytest.fixture
-def client(engine):
-    return aws.dynamodb(engine)
-
 
 META = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
 
@@ -52,55 +44,44 @@ def preflight(client, rules, **options):
     return survey_tables(client, rules, **options).problems
 
 
-def test_preflight_compares_keys(client):
-    """Names and types, as found and as the rules file has them."""
-    rules = shop(prefix=unique_prefix())
-    other = table("shop", {"PK": "S", "SK": "N"})
-    client.create_table(
-        **make_table_parameters(replace(other, physical_name=rules.tables["shop"].physical_name), stream=True)
-    )
-    (problem,) = preflight(client, rules)
-    assert problem.found == (
-        "its key is partition key PK (S), sort key SK (N), "
-        "and the rules file says partition key PK (S), sort key SK (S)"
-    )
+def described(rules, tables=None, **more):
+    """A client whose tables are as the rules say, and more."""
+
+    def describe(name):
+        (table,) = rules.by_physical_name[name]
+        return {
+            "Table": make_table_parameters(table, stream=True)
+            | {"LatestStreamArn": "arn"}
+            | (tables or {}).get(name, {})
+        }
+
+    return client_of(describe, **{"describe_time_to_live": lambda **_: pytest.fail("nothing to describe"), **more})
 
 
-NO_INDEX = "it has no index by_author, which rule author-on-books lists by"
-OTHER_INDEX = (
-    "index by_author has partition key author_id (S), "
-    "and the rules file says partition key author_id (S), sort key book_id (S)"
-)
-
-
-@pytest.mark.parametrize(
-    ("indexes", "expected"), [((), NO_INDEX), ((index("by_author", {"author_id": "S"}),), OTHER_INDEX)]
-)
-def test_preflight_compares_the_indexes_that_rules_use(client, indexes, expected):
-    """A rule that finds its targets through an index needs it as it says."""
-    rules = library(prefix=unique_prefix())
-    client.create_table(**make_table_parameters(rules.tables["authors"], stream=True))
-    client.create_table(**make_table_parameters(replace(rules.tables["books"], indexes=indexes), stream=True))
-    (problem,) = preflight(client, rules)
-    assert problem.found == expected
+NO_STREAM = {"StreamSpecification": {}}
+OF_KEYS = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
+NUMBERED = table("shop", {"PK": "S", "SK": "N"})
+SAYS, AUTHOR = "and the rules file says", "partition key author_id (S)"
+UNSORTED = replace(library().tables["books"], indexes=(index("by_author", {"author_id": "S"}),))
 
 
 @pytest.mark.parametrize(
-    ("stream", "expected"),
+    ("rules", "there", "expected"),
     [
-        (None, "it has no stream, so changes would not be seen"),
-        (
-            {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
-            "its stream shows KEYS_ONLY, and both images are needed",
-        ),
+        (shop(), {"shop": make_table_parameters(NUMBERED, stream=True)},
+         f"its key is partition key PK (S), sort key SK (N), {SAYS} partition key PK (S), sort key SK (S)"),
+        (library(), {"books": {"GlobalSecondaryIndexes": []}},
+         "it has no index by_author, which rule author-on-books lists by"),
+        (library(), {"books": make_table_parameters(UNSORTED, stream=True)},
+         f"index by_author has {AUTHOR}, {SAYS} {AUTHOR}, sort key book_id (S)"),
+        (shop(), {"shop": NO_STREAM}, "it has no stream, so changes would not be seen"),
+        (shop(), {"shop": OF_KEYS}, "its stream shows KEYS_ONLY, and both images are needed"),
     ],
-)
-def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
-    """Every table with a source or a target needs a stream with both images."""
-    rules = shop(prefix=unique_prefix())
-    parameters = make_table_parameters(rules.tables["shop"], stream=False)
-    client.create_table(**parameters, **({"StreamSpecification": stream} if stream else {}))
-    (problem,) = preflight(client, rules)
+    ids=["key", "no index", "index", "no stream", "stream"],
+)  # fmt: skip
+def test_preflight_compares_keys_indexes_that_rules_use_and_streams(rules, there, expected):
+    """Names and types, as found and as the rules file has them; a stream of a source or a target has both images."""
+    (problem,) = preflight(described(rules, there), rules)
     assert problem.found == expected
 
 
@@ -112,10 +93,10 @@ def test_preflight_require_answer_takes_a_refusal_for_one():
     assert asked == ["shop"]
 
 
-def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):
+def test_preflight_without_streams_looks_at_keys_and_indexes_only():
     """Verify reads no stream, so a table without one is as it needs it."""
-    rules = shop(prefix=unique_prefix())
-    client.create_table(**make_table_parameters(rules.tables["shop"], stream=False))
+    rules = shop()
+    client = described(rules, {"shop": NO_STREAM})
     assert preflight(client, rules, streams=False) == ()
     assert require_tables(client, rules, streams=False).stream_arns == ()
     with pytest.raises(UserError, match=r"not as the rules need them:\n  table .*it has no stream"):
@@ -221,20 +202,6 @@ rules:
   going:   {copy: user.mail, into: order.user_mail, on_delete: delete}
   counted: {count: order, into: user.orders, ledger: odd}
 """
-
-
-def described(rules, tables=None, **more):
-    """A client whose tables are as the rules say, and more."""
-
-    def describe(name):
-        (table,) = rules.by_physical_name[name]
-        return {
-            "Table": make_table_parameters(table, stream=True)
-            | {"LatestStreamArn": "arn"}
-            | (tables or {}).get(name, {})
-        }
-
-    return client_of(describe, **{"describe_time_to_live": lambda **_: pytest.fail("nothing to describe"), **more})
 
 
 def test_preflight_names_the_rules_that_strong_consistency_between_regions_refuses():

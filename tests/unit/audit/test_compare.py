@@ -154,15 +154,6 @@ def swept(scene: Scene) -> Comparison:
 ADA = user("1", name=s("Ada"), email=s("a@x"))
 
 
-def test_compare_names_the_condition_that_cannot_be_evaluated():
-    """A member that a condition says nothing of leaves its parent stuck, with the reason."""
-    scene = kinds(most="{count: order, into: user.most, mode: recount, where: 'length(total) > `2`'}")
-    scene.there("shop", ADA, order("1", "a", 1))
-    assert [(one.drift, one.reason) for one in swept(scene).different] == [
-        (Drift.STUCK, "WhereFailed: length() of number")
-    ]
-
-
 def an_orphan() -> Scene:
     scene = with_author(on_delete="delete")
     scene.there("books", {**RIGHT, "author_id": s("gone")})

@@ -93,13 +93,32 @@ def test_prune_of_a_renamed_rule():
     assert scene.item(scene.at("shop", "USER#1", "PROFILE"))["least"] == n(5)
 
 
-def test_prune_of_paths_inside_one_another():
-    """A path that lies above or inside a path written by a current rule is not a leftover."""
-    scene = settled(kinds(one="copy user.name into order.user.name", two="copy user.email into order.mail"))
-    assert left(scene, kinds(whole="copy user.email into order.user", inside="copy user.name into order.mail.of")) == []
-    assert {paths for _, _, paths in left(scene, kinds(beside="copy user.email into order.user.mail"))} == {
-        "user.name", "mail",
-    }  # fmt: skip
+BESIDE = {"one": "copy user.name into order.user.name", "two": "copy user.email into order.mail"}
+WITHIN = {"whole": "copy user.email into order.user", "inside": "copy user.name into order.mail.of"}
+MAILS = {"mails": RULES["mails"]}
+RANKED = MAILS | {"tagged": "{derive: by_email.rank, as: '{name}'}"}
+WHOLE = {"mails": "{mirror: user, into: by_email, attributes: all}"}
+OWNED = {"mails": "{mirror: user, into: by_email, link: {owner: user_id}}"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (BESIDE, WITHIN, []),  # paths above or inside a path of today
+        (BESIDE, {"beside": "copy user.email into order.user.mail"}, ["mail", "user.name"]),
+        (MAILS, OWNED, [""]),  # today's rule would not recognise it as its own
+        (MAILS, {"other": WHOLE["mails"]}, []),
+        (RANKED, WHOLE, []),  # today the item is a mirror of everything
+        (RANKED, MAILS, ["rank"]),
+        (RANKED, {"names": RULES["names"]}, [""]),  # the item goes as a whole, and no attribute of it alone
+    ],
+)
+def test_prune_leaves_what_rules_of_today_keep(before, after, expected):
+    """Paths of each leftover, and none for a whole item; a second run finds nothing."""
+    scene, now = settled(kinds(**before)), kinds(**after)
+    assert sorted({paths for _, _, paths in left(scene, now)}) == expected
+    assert prune(scene, now) == 0
+    assert left(scene, now) == []
 
 
 def test_prune_of_a_renamed_entity_and_table():
@@ -150,29 +169,6 @@ def test_prune_keeps_the_items_an_application_has_among_mirrors():
     assert scene.item(own)["note"] == s("the application's")
 
 
-def test_prune_of_a_mirror_that_names_its_source_elsewhere_now():
-    """A mirror that today's rule would not recognise as its own is a leftover; one that it recognises is not."""
-    scene = settled(kinds("mails"))
-    elsewhere = kinds(mails="{mirror: user, into: by_email, link: {owner: user_id}}")
-    assert len(left(scene, elsewhere)) == 1
-    assert left(scene, kinds(other="{mirror: user, into: by_email, attributes: all}")) == []
-
-
-def test_prune_of_a_mirror_under_another_key():
-    """A mirror whose key is made in another way now is left under its old key."""
-    scene = settled(kinds("mails"))
-    now = parse_rules(text_of({"mails": RULES["mails"]}).replace("EMAIL#{email}", "MAIL#{email}"))
-    assert left(scene, now) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
-
-
-def test_prune_keeps_what_a_whole_mirror_holds():
-    """An attribute that a rule wrote on an item is no leftover where that item is a mirror of everything today."""
-    scene = settled(kinds("mails", tagged="{derive: by_email.rank, as: '{name}'}"))
-    assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["rank"] == s("Ada")
-    assert left(scene, kinds(mails="{mirror: user, into: by_email, attributes: all}")) == []
-    assert [paths for _, _, paths in left(scene, kinds("mails"))] == ["rank"]
-
-
 def test_prune_keeps_what_roots_carry():
     """Prune removes carried attributes from the items below a root, and keeps them on the root."""
     scene = Scene(kinds(paths="{path: part.path, parent: parent_id, carry: [tenant]}"))
@@ -186,13 +182,6 @@ def test_prune_keeps_what_roots_carry():
 
 
 # ---------------------------------------------------------------- removing
-def test_prune_of_an_item_that_goes_as_a_whole():
-    """Prune does not clear attributes on a mirror item that it removes as a whole."""
-    scene = settled(kinds("mails", tagged="{derive: by_email.rank, as: '{name}'}"))
-    assert left(scene, kinds("names")) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
-    assert prune(scene, kinds("names")) == 0
-
-
 def test_prune_never_removes_what_changed_meanwhile():
     """Prune keeps every item and attribute that was changed after it was found, and counts it as left."""
     scene = settled(kinds("spent", "names"))

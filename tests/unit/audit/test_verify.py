@@ -13,14 +13,12 @@ from sync_rules.audit.verify_tally import Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Alteration, ItemKey
-from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from sync_rules.rules.selection import Share
 from tests.support import drifts, every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
 from tests.support.depth import deep
 from tests.support.worlds import Scene
-from tests.unit.audit.test_compare import kinds
 
 RULE = "author-on-books"
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))
@@ -302,18 +300,6 @@ def rules_found(run: Run) -> list[tuple[str, str, bool]]:
     return [(one.difference.rule, one.difference.drift.value, one.repaired) for one in run.verifier.sweep()]
 
 
-def test_verify_looks_twice_at_a_total():
-    """A total that is not the sum of its entries is drift if it still is after the grace period."""
-    scene = every_kind_scene()
-    at = scene.at("ledger", "spent/T/USER#1", "PROFILE")
-    right = scene.item(at)
-    scene.there("ledger", {**right, "n": n(99)})
-    run = Run(scene, only=frozenset({"spent.ledger"}))
-    assert run.sweep() == [(at, Drift.WRONG, False)]
-    assert run.waits == [GRACE_SECONDS]
-    assert rules_found(Run(scene, repair=True, meanwhile=lambda: scene.there("ledger", right))) == []
-
-
 def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     """--key of a source or of what is kept: parts are looked at from either side, and what is right counts."""
     scene = every_kind_scene()
@@ -330,31 +316,6 @@ def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     assert run.verifier.tally.right == {"mails": 1}
     with pytest.raises(UserError, match="which is of no entity"):
         Run(scene).one(scene.there("shop", {"PK": s("X"), "SK": s("Y")}))
-
-
-# ---------------------------------------------------------------- whatever happens
-
-
-@pytest.mark.parametrize(
-    "looked_over", [lambda run, _: run.verifier.sweep(), lambda run, scene: run.verifier.one(scene.at("users", "u"))]
-)
-def test_verify_gives_a_key_that_it_freed_to_the_owner_who_waits_for_it(looked_over):
-    """A mirror of a source that is gone is removed; whose key it held gets its own in the same run, even a run for that
-    owner alone.
-    """
-    scene = Scene(
-        parse_rules("""
-tables: {users: {key: {user_id: S}}, mails: {key: {PK: S}}}
-entities: {user: {table: users}, mail: {table: mails, key: {PK: "MAIL#{email}"}}}
-rules: {one: {mirror: user, into: mail}}
-""")
-    )
-    scene.there("mails", {"PK": s("MAIL#x"), "user_id": s("gone")})
-    scene.there("users", {"user_id": s("u"), "email": s("x")})
-    run = Run(scene, repair=True)
-    list(looked_over(run, scene))
-    assert [item["user_id"] for item in scene.memory.items("mails")] == [s("u")]
-    assert run.verifier.tally.remaining_count == 0
 
 
 # ---------------------------------------------------------------- a share, several at a time
@@ -405,18 +366,6 @@ def test_verify_of_a_report_without_repair_looks_twice():
     run = Run(scene, meanwhile=lambda: scene.there("books", RIGHT))
     assert run._shown(run.verifier.verify_report(of, 9_000)) == []
     assert (run.verifier.tally.lag[RULE], run.verifier.tally.remaining_count) == (1, 0)
-
-
-def test_verify_of_a_report_goes_down_the_cascade():
-    """Differences of a report are repaired in the order of the rules; a copy of a repaired copy came right by itself."""
-    chain = down(orders="broken")
-    of = listed(chain.scene)
-    run = Run(chain.scene, repair=True)
-    found = [
-        (one.difference.target.table, one.repaired, one.came_right) for one in run.verifier.verify_report(of, 9_000)
-    ]
-    assert found == [("orders", True, False), ("lines", False, True)]
-    assert [chain.text(table, name) for table, name in (("orders", "status"), ("lines", "name"))] == ["right"] * 2
 
 
 # ---------------------------------------------------------------- lag, whatever an application does
@@ -501,49 +450,6 @@ def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
 
 
 # ---------------------------------------------------------------- what else happens to an item
-
-
-def test_verify_a_repair_that_failed_is_left_whatever_else_moved():
-    """A repair whose write failed is counted as left even if both items changed meanwhile."""
-    scene = Scene(every_kind.rules_of(effects=False))
-    ada = scene.put("shop", every_kind.user("1", name=s("Ada"), email=s("a@x")))
-    scene.rest()
-    mirror = scene.at("shop", "EMAIL#a@x", "EMAIL")
-    scene.there("shop", {**scene.item(mirror), "name": s("Wrong"), "logins": n(0)})
-    touches = iter(range(1, 100))
-
-    def fails(write: Write) -> Result:
-        for at in (ada, mirror):
-            scene.memory.put("shop", {**scene.item(at), "seen": n(next(touches))})
-        return Result(Status.FAILED, reason="ThrottlingException")
-
-    scene.tap.result = fails
-    verifier = Verifier(scene.rules, scene.world, frozenset({"mails"}), repair=True, grace_seconds=0)
-    assert [found.repaired for found in verifier.sweep()] == [False]
-    assert verifier.tally.remaining_count == 1
-
-
-def test_verify_does_not_call_it_left_that_a_source_changed_after_the_repair():
-    """A source that changes after the repair of its copy causes lag."""
-    scene, book = wrong_book()
-
-    def change_after_the_write(request):
-        if isinstance(request, Read) and scene.tap.writes:
-            scene.memory.put("authors", named("Bea"))
-
-    scene.tap.before = change_after_the_write
-    assert Run(scene, repair=True).sweep() == [(book, Drift.WRONG, True)]
-    assert scene.item(book)["author_name"] == s("Ada")
-
-
-@pytest.mark.parametrize("repair", [False, True])
-def test_verify_goes_on_when_a_set_becomes_none_between_two_looks(repair):
-    """An element is missing; then somebody puts text in the place of the set: another difference, of the whole node."""
-    scene = kinds("tags")
-    ada = every_kind.user("1")
-    scene.there("shop", every_kind.order("1", "a", 1), ada)
-    run = Run(scene, repair=repair, meanwhile=lambda: scene.there("shop", {**ada, "orders": s("no set")}))
-    assert [drift for _, drift, _ in run.sweep()] == [Drift.STUCK]
 
 
 def test_verify_never_repairs_over_a_newer_write():

@@ -83,17 +83,6 @@ def test_alarms_are_sound(deployment):
         assert len(given["AlarmDescription"]) <= 1024
 
 
-def test_alarms_are_of_every_rule(deployment):
-    """Each rule of the file has its alarms, by its name. A rule with effects only has none of drift: verify compares
-    nothing of it, so that no metric would ever clear one.
-    """
-    names = alarms_of(deployment).keys()
-    for rule in (*RULES, *EFFECTS):
-        for measure in ("Lag", "Failed", "FailureRecord"):
-            assert f"{rule.title()}{measure}Alarm" in names
-        assert (f"{rule.title()}DriftAlarm" in names) == (rule not in EFFECTS)
-
-
 def there(deployment: Deployment) -> set[str]:
     """Every name that the template defines or that SAM adds to it."""
     mappings = {f"StreamFunction{event}" for event in resources.make_streams(deployment)}
@@ -249,19 +238,3 @@ def test_alarms_ring_for_drift(at, deployment):
     assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
     metrics.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"])
     assert ringing(alarms_of(deployment), [period(at)]) == set()
-
-
-def test_alarms_ring_for_unreadable_records_and_for_what_is_missing(at, deployment):
-    """An unreadable record sets off its alarm at once, and so does a missing table."""
-    at.consumer.telemetry.unreadable_records = 1
-    at.stream()
-    assert ringing(alarms_of(deployment), [period(at)]) == {"UnreadableRecordsAlarm"}
-
-    def before(request):
-        if isinstance(request, Read):
-            raise StoreError("TableNotFound", "table")
-
-    at.scene.tap.before = before
-    at.scene.put("parts", {"part_id": s("a"), "parent_id": s("b")})
-    at.stream()
-    assert ringing(alarms_of(deployment), [period(at)]) == {"SetupErrorsAlarm"}

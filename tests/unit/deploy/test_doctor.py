@@ -264,51 +264,82 @@ STARTED = datetime(2026, 11, 20, 11, tzinfo=UTC)
 LOAD = {"BulkOperationArn": "arn", "BulkOperationStatus": "COMPLETED", "StartTime": STARTED}
 OTHER_RULES = {RULES_DIGEST: "0" * 64}
 FILLING = [{"IndexName": "near", "IndexStatus": "ACTIVE", "Backfilling": True}]
-# What is otherwise in the answers of AWS: the place there, and the value; `GONE` takes it away.
-CHANGES: dict[str, tuple[str, Any]] = {
-    "stack rolled back": ("stack/StackStatus", "UPDATE_ROLLBACK_COMPLETE"),
-    "stack at work": ("stack/StackStatus", "UPDATE_IN_PROGRESS"),
-    "index in making": ("tables/trial-books/GlobalSecondaryIndexes/0/IndexStatus", "CREATING"),
-    "vectors filling": ("tables/trial-shop/VectorIndexes", FILLING),
-    "index gone": ("tables/trial-books/GlobalSecondaryIndexes", []),
-    "expiry off": ("time_to_live", {"TimeToLiveStatus": "DISABLED"}),
-    "strong in all regions": ("tables/trial-shop/MultiRegionConsistency", "STRONG"),
-    "mapping off": ("mappings/0/State", "Disabled"),
-    "mapping gone": ("mappings/0", GONE),
-    "mapping of old stream": ("mappings/0/EventSourceArn", f"{SHOP}/stream/old"),
-    "mapping failing": ("mappings/0/LastProcessingResult", "PROBLEM: Function call failed"),
-    "mapping unfiltered": ("mappings/0/FilterCriteria", GONE),
-    "queue mapping off": ("queue_mapping/State", "Disabled"),
-    "no dead letters": ("queues/FanoutQueue/RedrivePolicy", GONE),
-    "small messages": ("queues/FanoutQueue/MaximumMessageSize", "262144"),
-    "hidden briefly": ("queues/FanoutQueue/VisibilityTimeout", "30"),
-    "open queue": ("queues/FailuresQueue/Policy", GONE),
-    "dead letters": ("queues/FanoutDeadLetters/ApproximateNumberOfMessages", "1200"),
-    "failures": ("queues/FailuresQueue/ApproximateNumberOfMessages", "1"),
-    "failed schedule": ("queues/AsyncDeadLetters/ApproximateNumberOfMessages", "2"),
-    "other rules": ("functions/*/Environment/Variables", OTHER_RULES | {VERSION: __version__}),
-    "other version": ("functions/*/Environment/Variables", OTHER_RULES | {VERSION: "0.0.9"}),
-    "no version": ("functions/*/Environment/Variables", {}),
-    "one function behind": (f"functions/VerifyFunction/Environment/Variables/{RULES_DIGEST}", "0" * 64),
-    "update failed": ("functions/RedriveFunction/LastUpdateStatus", "Failed"),
-    "role short": ("denied", ("VerifyFunction", "dynamodb:Scan", "trial-books", "implicitDeny")),
-    "role denied": ("denied", ("FanoutFunction", "logs:PutLogEvents", "doctor", "explicitDeny")),
-    "no topic": ("alarms/*/AlarmActions", []),
-    "actions off": ("alarms/NamesLagAlarm/ActionsEnabled", False),
-    "alarm gone": ("alarms/NamesLagAlarm", GONE),
-    "alarm on": ("alarms/NamesLagAlarm/StateValue", "ALARM"),
-    "behind": ("points/0/Maximum", 61_000.0),
-    "loaded": ("loads", [LOAD]),
-    "loaded later": ("loads", [LOAD | {"EndTime": datetime(2026, 11, 20, 13, tzinfo=UTC)}]),
-    "open to everybody": ("url/AuthType", "NONE"),
-    "without url": ("resources/WriteFunctionUrl", GONE),
-    "without write function": ("resources/WriteFunction", GONE),
-}
+# By name: a place in the answers of AWS and what is there (`GONE` takes it away); the area, finding and cure of it.
+DAMAGES: dict[str, tuple[str, Any, str, str, str]] = {
+    "stack rolled back": ("stack/StackStatus", "UPDATE_ROLLBACK_COMPLETE",
+        "stack", "UPDATE_ROLLBACK_COMPLETE", "`aws cloudformation describe-stack-events --stack-name"),
+    "stack at work": ("stack/StackStatus", "UPDATE_IN_PROGRESS",
+        "stack", "UPDATE_IN_PROGRESS", "wait until it is done"),
+    "index in making": ("tables/trial-books/GlobalSecondaryIndexes/0/IndexStatus", "CREATING",
+        "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
+    "vectors filling": ("tables/trial-shop/VectorIndexes", FILLING,
+        "tables", "table trial-shop: index near is BACKFILLING", "wait until it is done"),
+    "index gone": ("tables/trial-books/GlobalSecondaryIndexes", [],
+        "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
+    "expiry off": ("time_to_live", {"TimeToLiveStatus": "DISABLED"},
+        "tables", "on expires_at is not on", "`sam deploy`"),  # it is the stack that creates this table
+    "strong in all regions": ("tables/trial-shop/MultiRegionConsistency", "STRONG",
+        "tables", "refuses Time to Live: rule expiry needs it on expires_at", "Leave it out of the"),
+    "mapping off": ("mappings/0/State", "Disabled",
+        "mappings", "Disabled", "`aws lambda update-event-source-mapping --uuid shop --enabled --region"),
+    "mapping gone": ("mappings/0", GONE,
+        "mappings", "no mapping of StreamFunction reads its stream", DEPLOYED_AGAIN),
+    "mapping of old stream": ("mappings/0/EventSourceArn", f"{SHOP}/stream/old",
+        "mappings", "reads stream old", f"parameter ShopStreamArn to {SHOP}/stream/new"),
+    "mapping failing": ("mappings/0/LastProcessingResult", "PROBLEM: Function call failed",
+        "mappings", "'PROBLEM: Function call failed'", f"{RUNBOOK}function-errors"),
+    "mapping unfiltered": ("mappings/0/FilterCriteria", GONE, "mappings", "filters other records", BY_HAND),
+    "queue mapping off": ("queue_mapping/State", "Disabled",
+        "mappings", "FanoutQueue: its mapping is Disabled", "--uuid q --enabled"),
+    "no dead letters": ("queues/FanoutQueue/RedrivePolicy", GONE,
+        "queues", "does not go to FanoutDeadLetters", '--attributes \'{"RedrivePolicy": "{'),
+    "small messages": ("queues/FanoutQueue/MaximumMessageSize", "262144",
+        "queues", "up to 262,144 bytes", "FanoutQueue --attributes MaximumMessageSize=1048576"),
+    "hidden briefly": ("queues/FanoutQueue/VisibilityTimeout", "30",
+        "queues", "less than the timeout of FanoutFunction", "VisibilityTimeout=1080"),
+    "open queue": ("queues/FailuresQueue/Policy", GONE, "queues", "FailuresQueue: its policy", BY_HAND),
+    "dead letters": ("queues/FanoutDeadLetters/ApproximateNumberOfMessages", "1200",
+        "queues", "1,200", "`sync-rules redrive rules.yaml --remote --region eu-west-1`"),
+    "failures": ("queues/FailuresQueue/ApproximateNumberOfMessages", "1",
+        "queues", "FailuresQueue: messages", f"`sync-rules failures rules.yaml --queue {QUEUE_URL} --region"),
+    "failed schedule": ("queues/AsyncDeadLetters/ApproximateNumberOfMessages", "2",
+        "queues", "AsyncDeadLetters: messages waiting: 2", f"{RUNBOOK}failed-schedule"),
+    "other rules": ("functions/*/Environment/Variables", OTHER_RULES | {VERSION: __version__},
+        "versions", "not those of rules.yaml", DEPLOYED_AGAIN),
+    "other version": ("functions/*/Environment/Variables", OTHER_RULES | {VERSION: "0.0.9"},
+        "versions", f"deployed is sync-rules 0.0.9, and this is {__version__}", "or install 0.0.9"),
+    "no version": ("functions/*/Environment/Variables", {}, "versions", "unknown", DEPLOYED_AGAIN),
+    "one function behind": (f"functions/VerifyFunction/Environment/Variables/{RULES_DIGEST}", "0" * 64,
+        "versions", "VerifyFunction: other rules", DEPLOYED_AGAIN),
+    "update failed": ("functions/RedriveFunction/LastUpdateStatus", "Failed",
+        "versions", "RedriveFunction: its last update failed", DEPLOYED_AGAIN),
+    "role short": ("denied", ("VerifyFunction", "dynamodb:Scan", "trial-books", "implicitDeny"),
+        "roles", f"dynamodb:Scan on arn:aws:dynamodb:{PLACE}:table/trial-books (impl", DEPLOYED_AGAIN),
+    "role denied": ("denied", ("FanoutFunction", "logs:PutLogEvents", "doctor", "explicitDeny"),
+        "roles", "logs:PutLogEvents", "remove the Deny"),
+    "no topic": ("alarms/*/AlarmActions", [], "alarms", "have no action", "AlarmTopicArn"),
+    "actions off": ("alarms/NamesLagAlarm/ActionsEnabled", False,
+        "alarms", "NamesLagAlarm", "`aws cloudwatch enable-alarm-actions --alarm-names NamesLagAlarm"),
+    "alarm gone": ("alarms/NamesLagAlarm", GONE, "alarms", "(NamesLagAlarm) no longer exist", DEPLOYED_AGAIN),
+    "alarm on": ("alarms/NamesLagAlarm/StateValue", "ALARM",
+        "alarms", "alarm NamesLagAlarm is on: A hundredth of the work of rule names", f"{RUNBOOK}lag"),
+    "behind": ("points/0/Maximum", 61_000.0, "lag", "up to 61 s behind", f"{RUNBOOK}iterator-age"),
+    "loaded": ("loads", [LOAD], "loads", "a bulk load runs since 2026-11-20T11:00:00Z",
+        "when it has ended: `sync-rules backfill rules.yaml"),
+    "loaded later": ("loads", [LOAD | {"EndTime": datetime(2026, 11, 20, 13, tzinfo=UTC)}],
+        "loads", "table trial-books: a bulk load ended at 2026-11-20T13:00:00Z", "`sync-rules backfill rules"),
+    "open to everybody": ("url/AuthType", "NONE",
+        "write", "WriteFunctionUrl: anybody may call it (AuthType NONE)", BY_HAND),
+    "without url": ("resources/WriteFunctionUrl", GONE,
+        "write", "WriteFunctionUrl is not deployed, and rules.yaml asks for it", DEPLOYED_AGAIN),
+    "without write function": ("resources/WriteFunction", GONE,
+        "write", "WriteFunction is not deployed", DEPLOYED_AGAIN),
+}  # fmt: skip
 
 
 def damage(it: Deployed, change: str) -> None:
     """Make a change at its place; `*` stands for each."""
-    place, value = CHANGES[change]
+    place, value, *_ = DAMAGES[change]
     *path, last = (int(part) if part.isdecimal() else part for part in place.split("/"))
     found: list[Any] = [vars(it)]
     for part in path:
@@ -320,72 +351,6 @@ def damage(it: Deployed, change: str) -> None:
             one[last] = value
 
 
-DAMAGES = (
-    (
-        "stack rolled back",
-        "stack",
-        "UPDATE_ROLLBACK_COMPLETE",
-        "`aws cloudformation describe-stack-events --stack-name",
-    ),
-    ("stack at work", "stack", "UPDATE_IN_PROGRESS", "wait until it is done"),
-    ("index in making", "tables", "table trial-books: index by_author is CREATING", "wait until it is done"),
-    ("vectors filling", "tables", "table trial-shop: index near is BACKFILLING", "wait until it is done"),
-    ("index gone", "tables", "it has no index by_author", "Create the index with partition key author_id (S)"),
-    ("expiry off", "tables", "on expires_at is not on", "`sam deploy`"),  # it is the stack that creates this table
-    (
-        "strong in all regions",
-        "tables",
-        "refuses Time to Live: rule expiry needs it on expires_at",
-        "Leave it out of the",
-    ),
-    ("mapping off", "mappings", "Disabled", "`aws lambda update-event-source-mapping --uuid shop --enabled --region"),
-    ("mapping gone", "mappings", "no mapping of StreamFunction reads its stream", DEPLOYED_AGAIN),
-    ("mapping of old stream", "mappings", "reads stream old", f"parameter ShopStreamArn to {SHOP}/stream/new"),
-    ("mapping failing", "mappings", "'PROBLEM: Function call failed'", f"{RUNBOOK}function-errors"),
-    ("mapping unfiltered", "mappings", "filters other records", BY_HAND),
-    ("queue mapping off", "mappings", "FanoutQueue: its mapping is Disabled", "--uuid q --enabled"),
-    ("no dead letters", "queues", "does not go to FanoutDeadLetters", '--attributes \'{"RedrivePolicy": "{'),
-    ("small messages", "queues", "up to 262,144 bytes", "FanoutQueue --attributes MaximumMessageSize=1048576"),
-    ("hidden briefly", "queues", "less than the timeout of FanoutFunction", "VisibilityTimeout=1080"),
-    ("open queue", "queues", "FailuresQueue: its policy", BY_HAND),
-    ("dead letters", "queues", "1,200", "`sync-rules redrive rules.yaml --remote --region eu-west-1`"),
-    ("failures", "queues", "FailuresQueue: messages", f"`sync-rules failures rules.yaml --queue {QUEUE_URL} --region"),
-    ("failed schedule", "queues", "AsyncDeadLetters: messages waiting: 2", f"{RUNBOOK}failed-schedule"),
-    ("other rules", "versions", "not those of rules.yaml", DEPLOYED_AGAIN),
-    ("other version", "versions", f"deployed is sync-rules 0.0.9, and this is {__version__}", "or install 0.0.9"),
-    ("no version", "versions", "unknown", DEPLOYED_AGAIN),
-    ("one function behind", "versions", "VerifyFunction: other rules", DEPLOYED_AGAIN),
-    ("update failed", "versions", "RedriveFunction: its last update failed", DEPLOYED_AGAIN),
-    (
-        "role short",
-        "roles",
-        "dynamodb:Scan on arn:aws:dynamodb:eu-west-1:111122223333:table/trial-books (impl",
-        DEPLOYED_AGAIN,
-    ),
-    ("role denied", "roles", "logs:PutLogEvents", "remove the Deny"),
-    ("no topic", "alarms", "have no action", "AlarmTopicArn"),
-    ("actions off", "alarms", "NamesLagAlarm", "`aws cloudwatch enable-alarm-actions --alarm-names NamesLagAlarm"),
-    ("alarm gone", "alarms", "(NamesLagAlarm) no longer exist", DEPLOYED_AGAIN),
-    ("alarm on", "alarms", "alarm NamesLagAlarm is on: A hundredth of the work of rule names", f"{RUNBOOK}lag"),
-    ("behind", "lag", "up to 61 s behind", f"{RUNBOOK}iterator-age"),
-    ("open to everybody", "write", "WriteFunctionUrl: anybody may call it (AuthType NONE)", BY_HAND),
-    (
-        "loaded",
-        "loads",
-        "a bulk load runs since 2026-11-20T11:00:00Z",
-        "when it has ended: `sync-rules backfill rules.yaml",
-    ),
-    (
-        "loaded later",
-        "loads",
-        "table trial-books: a bulk load ended at 2026-11-20T13:00:00Z",
-        "`sync-rules backfill rules",
-    ),
-    ("without url", "write", "WriteFunctionUrl is not deployed, and rules.yaml asks for it", DEPLOYED_AGAIN),
-    ("without write function", "write", "WriteFunction is not deployed", DEPLOYED_AGAIN),
-)
-
-
 def test_doctor_finds_nothing_in_a_sound_stack_and_only_reads(deployed, examine, capsys):
     """Every area is well, in words too; every call describes, gets, lists or simulates."""
     assert examine() == (0, [])
@@ -394,10 +359,10 @@ def test_doctor_finds_nothing_in_a_sound_stack_and_only_reads(deployed, examine,
     assert {name.partition("_")[0] for name in deployed.called} == {"describe", "list", "get", "simulate", "scan"}
 
 
-@pytest.mark.parametrize("damaged", DAMAGES, ids=lambda one: one[0])
-def test_doctor_finds_each_damage_and_no_other(deployed, examine, damaged):
+@pytest.mark.parametrize("change", DAMAGES)
+def test_doctor_finds_each_damage_and_no_other(deployed, examine, change):
     """One finding, in its area, with the cure that ends it."""
-    change, area, found, cure = damaged
+    *_, area, found, cure = DAMAGES[change]
     damage(deployed, change)
     code, ((where, what, how),) = examine()
     assert (code, where) == (1, area)

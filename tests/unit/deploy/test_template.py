@@ -14,7 +14,6 @@ from sync_rules.deploy.sam_template import list_sam_resources
 from sync_rules.deploy.template import fill_template, find_rules_file, warn_of_indexes, warn_of_limits
 from sync_rules.model.errors import UserError
 from tests.support.cloudformation import read_template
-from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
@@ -59,17 +58,6 @@ def small(made):
 ONE = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
 
 
-def list_warnings(folder, before, after):
-    """The warnings when the template of some rules becomes that of others."""
-    path = folder / "rules.yaml"
-
-    def text_of_rules(rules):
-        path.write_text(rules)
-        return fill_template(TEXT, read_deployment(path), path, TEMPLATE)
-
-    return list(warn_of_indexes(text_of_rules(before), text_of_rules(after), TEMPLATE))
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 def test_template_of_every_example_has_all_that_it_speaks_of(path):
     """Every resource, parameter and condition that a template refers to exists."""
@@ -103,39 +91,6 @@ def test_template_in_the_repo_is_that_of_its_rules_file():
     assert fill_template(TEXT, read_deployment(path), path, TEMPLATE) == TEXT
 
 
-def test_template_reads_each_stream_with_the_settings_that_lose_nothing(made):
-    """One mapping per streamed table: from the oldest record, in part again, to the bucket in the end."""
-    whole = made(text_of(RULES | EFFECTS))
-    events = whole["Resources"]["StreamFunction"]["Properties"]["Events"]
-    assert events.keys() == {"Shop", "Posts", "Parts", "Ledger"}
-    for name, event in events.items():
-        properties = event["Properties"]
-        table = {"Fn::GetAtt": [f"{name}Table", "StreamArn"]}
-        assert properties["Stream"] == {"Fn::If": [f"Creates{name}", table, {"Ref": f"{name}StreamArn"}]}
-        assert properties["StartingPosition"] == "TRIM_HORIZON"
-        assert properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-        assert properties["BisectBatchOnFunctionError"] is True
-        assert properties["MaximumRetryAttempts"] > 0
-        assert 3_600 < properties["MaximumRecordAgeInSeconds"] < 86_400
-        bucket = {"Fn::GetAtt": ["Bucket", "Arn"]}
-        assert properties["DestinationConfig"] == {"OnFailure": {"Type": "S3", "Destination": bucket}}
-    assert "FilterCriteria" in events["Ledger"]["Properties"]
-    assert "FilterCriteria" not in events["Posts"]["Properties"]  # posts have no text in their keys
-
-
-def test_template_creates_tables_that_outlive_it(small):
-    """Kept when the stack goes, recoverable, encrypted, protected, with both images in the stream."""
-    table = small('shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: S}}')["Resources"]["ShopTable"]
-    assert table["Condition"] == "CreatesShop"
-    assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
-    properties = table["Properties"]
-    assert properties["TableName"] == {"Fn::Sub": "${StageVariable}-shop"}
-    assert properties["BillingMode"] == "PAY_PER_REQUEST"
-    assert properties["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
-    assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert properties["DeletionProtectionEnabled"] is True
-
-
 def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_functions(small):
     """The functions load the same rules file, and find its variables set."""
     whole = small('shop: {name: "${STAGE:-dev}-${TEAM}", key: {PK: S, SK: S}}')
@@ -143,15 +98,6 @@ def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_function
     assert "Default" not in whole["Parameters"]["TeamVariable"]
     variables = whole["Globals"]["Function"]["Environment"]["Variables"]
     assert (variables["STAGE"], variables["TEAM"]) == ({"Ref": "StageVariable"}, {"Ref": "TeamVariable"})
-
-
-def test_template_refuses_two_defaults_of_one_variable(made):
-    """A parameter has one default; the other would be lost without a word. None beside one is none too many."""
-    one = """shop:  {name: "users-${STAGE:-a}", key: {PK: S, SK: S}}
-  other: {name: "orders-${STAGE}", key: {id: S}}"""
-    assert made(SMALL.format(name=one))["Parameters"]["StageVariable"]["Default"] == "a"
-    with pytest.raises(UserError, match=r"rules.yaml:4: variable STAGE has the default 'b', and 'a' in line 3"):
-        made(SMALL.format(name=one.replace("${STAGE}", "${STAGE:-b}")))
 
 
 def ids_of(whole):
@@ -185,55 +131,46 @@ def test_template_takes_the_stream_of_its_table_alone(small, made):
     assert not re.fullmatch(known["AllowedPattern"], "")
 
 
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [
-        (
-            'shop: {name: "${SYNC_RULES_FILE}", key: {PK: S, SK: S}}',
-            "rules.yaml:3: variable SYNC_RULES_FILE would be given to the functions of .*, and the template itself has",
-        ),
-        (
-            'shop: {name: "${stage}-${STAGE}", key: {PK: S, SK: S}}',
-            r"rules.yaml:3: variable STAGE would be StageVariable in .*, and variable stage \(line 3\) has that name",
-        ),
-        (
-            'shop: {name: "${AWS_REGION}-shop", key: {PK: S, SK: S}}',
-            "Lambda reserves variables that begin with .*: give AWS_REGION another name",
-        ),
-        (
-            'shop: {name: "${_STAGE}-shop", key: {PK: S, SK: S}}',
-            "yaml:3: Lambda reserves variables .*: give _STAGE another name",
-        ),
-    ],
-    ids=["of-the-template", "of-another", "lambdas", "underscore"],
+ONE_DEFAULT = """shop:  {name: "users-${STAGE:-a}", key: {PK: S, SK: S}}
+  other: {name: "orders-${STAGE}", key: {id: S}}"""
+TWO_TABLES = ONE.replace("  shop:", "  Shop: {key: {PK: S, SK: S}}\n  shop:").replace(
+    "user:  {table: shop", "user: {table: Shop"
 )
-def test_template_refuses_names_that_are_taken(small, table, told):
-    """A parameter is never two things at once, and no deployment fails for the name of a variable."""
+
+
+def named(name):
+    """Rules on a table of this name."""
+    return SMALL.format(name=f'shop: {{name: "{name}", key: {{PK: S, SK: S}}}}')
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (named("${SYNC_RULES_FILE}"),
+         "rules.yaml:3: variable SYNC_RULES_FILE would be given to the functions of .*, and the template itself has"),
+        (named("${stage}-${STAGE}"),
+         r"rules.yaml:3: variable STAGE would be StageVariable in .*, and variable stage \(line 3\) has that name"),
+        (named("${AWS_REGION}-shop"), "Lambda reserves variables that begin with .*: give AWS_REGION another name"),
+        (named("${_STAGE}-shop"), "yaml:3: Lambda reserves variables .*: give _STAGE another name"),
+        (SMALL.format(name=ONE_DEFAULT.replace("${STAGE}", "${STAGE:-b}")),
+         r"rules.yaml:4: variable STAGE has the default 'b', and 'a' in line 3"),
+        (ONE.replace("table: shop", "table: state").replace("  shop:", "  state:"),
+         r"rules.yaml:3: table state would be StateTable in .*, and the template itself"),
+        (TWO_TABLES, r"rules.yaml:4: table shop would be .*, and table Shop \(line 3\) has that name"),
+        (ONE.replace("shop", "lagAlarm").replace("names:", "stream-function:"),
+         r"yaml:8: rule stream-function would be .*, and table lagAlarm \(line 3\)"),
+    ],
+    ids=["of the template", "of another", "Lambda's", "underscore", "defaults", "table", "tables", "alarm"],
+)  # fmt: skip
+def test_template_refuses_names_that_are_taken(made, text, told):
+    """A parameter or a resource is never two things at once, and no deployment fails for the name of a variable."""
     with pytest.raises(UserError, match=told):
-        small(table)
+        made(text)
 
 
-def test_template_refuses_two_tables_of_one_name_and_a_table_like_its_own(made):
-    """Table names that would share a logical id, or take the template's own, are refused."""
-    text = ONE
-    with pytest.raises(
-        UserError, match=r"rules.yaml:3: table state would be StateTable in .*, and the template itself"
-    ):
-        made(text.replace("table: shop", "table: state").replace("  shop:", "  state:"))
-    two = text.replace("  shop:", "  Shop: {key: {PK: S, SK: S}}\n  shop:").replace(
-        "user:  {table: shop", "user: {table: Shop"
-    )
-    with pytest.raises(
-        UserError, match=r"rules.yaml:4: table shop would be .*, and table Shop \(line 3\) has that name"
-    ):
-        made(two)
-
-
-def test_template_refuses_a_rule_whose_alarm_is_the_mapping_of_a_table(made):
-    """A rule whose alarm would have the logical id of a SAM mapping is refused with both lines."""
-    text = ONE.replace("shop", "lagAlarm")
-    with pytest.raises(UserError, match=r"yaml:8: rule stream-function would be .*, and table lagAlarm \(line 3\)"):
-        made(text.replace("names:", "stream-function:"))
+def test_template_takes_one_default_beside_none(made):
+    """A parameter has one default. None beside one is none too many."""
+    assert made(SMALL.format(name=ONE_DEFAULT))["Parameters"]["StageVariable"]["Default"] == "a"
 
 
 def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
@@ -278,49 +215,43 @@ def test_template_refuses_a_machine_that_sync_rules_does_not_run_on(made, name, 
 INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ("by_a: {a: S}", "by_a: {a: S}", []),
-        ("by_a: {a: S}", "by_a: {a: S}, by_b: {b: S}", []),
-        ("by_a: {a: S}, by_b: {b: S}", "by_a: {a: S}", ["ShopTable is left without index by_b"]),
-        ("by_a: {a: S}", "by_a: {c: S}", ["index by_a of ShopTable has changed"]),
-        (
-            "by_a: {a: S}",
-            "by_a: {a: S}, mine: {partition: {PK: S}, sort: {a: S}, local: true}",
-            ["makes a new, empty table"],
-        ),
-        ("by_a: {a: S}", "by_b: {b: S}", ["left without index by_a", r"2 indexes more or less \(by_a, by_b\)"]),
-    ],
-    ids=["same", "one-more", "gone", "changed", "local", "two-at-once"],
-)
-def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path):
-    """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes."""
-    found = list_warnings(tmp_path, *(SMALL.format(name=INDEXED.format(indexes)) for indexes in (before, after)))
-    assert len(found) == len(told)
-    assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
+def indexed(indexes):
+    """Rules on a table with these indexes."""
+    return SMALL.format(name=INDEXED.format(indexes))
+
+
+def timed(ttl):
+    """Rules that make the attribute of a Time to Live, or none."""
+    rule = f"derive: game.{ttl or 'label'}, as: '{'ttl(ended_at, 60d)' if ttl else '{ended_at}'}'"
+    return f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{x: {{{rule}}}}}\n"
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("rules", "before", "after", "told"),
     [
-        ("gone", "gone", []),
-        (None, "gone", []),
-        ("gone", "ends", ["goes from gone to ends"]),
-        ("gone", None, ["left without Time to Live on gone"]),
+        (indexed, "by_a: {a: S}", "by_a: {a: S}", []),
+        (indexed, "by_a: {a: S}", "by_a: {a: S}, by_b: {b: S}", []),
+        (indexed, "by_a: {a: S}, by_b: {b: S}", "by_a: {a: S}", ["ShopTable is left without index by_b"]),
+        (indexed, "by_a: {a: S}", "by_a: {c: S}", ["index by_a of ShopTable has changed"]),
+        (indexed, "by_a: {a: S}", "by_a: {a: S}, mine: {partition: {PK: S}, sort: {a: S}, local: true}",
+         ["makes a new, empty table"]),
+        (indexed, "by_a: {a: S}", "by_b: {b: S}", ["left without index by_a", "2 indexes more or less (by_a, by_b)"]),
+        (timed, "gone", "gone", []),
+        (timed, None, "gone", []),
+        (timed, "gone", "ends", ["goes from gone to ends"]),
+        (timed, "gone", None, ["left without Time to Live on gone"]),
     ],
-    ids=["same", "new", "another", "none"],
-)
-def test_template_warns_of_what_becomes_of_a_time_to_live(before, after, told, tmp_path):
-    """CloudFormation refuses another attribute, and may leave on what the rules no longer have."""
-
-    def rules(ttl):
-        rule = f"derive: game.{ttl or 'label'}, as: '{'ttl(ended_at, 60d)' if ttl else '{ended_at}'}'"
-        return (
-            f"tables: {{games: {{key: {{id: S}}}}}}\nentities: {{game: {{table: games}}}}\nrules: {{x: {{{rule}}}}}\n"
-        )
-
-    found = list_warnings(tmp_path, rules(before), rules(after))
+)  # fmt: skip
+def test_template_warns_of_what_a_deployment_takes_away(rules, before, after, told, tmp_path):
+    """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes.
+    CloudFormation refuses another attribute of Time to Live, and may leave on what the rules no longer have.
+    """
+    path = tmp_path / "rules.yaml"
+    texts = []
+    for one in (before, after):
+        path.write_text(rules(one))
+        texts.append(fill_template(TEXT, read_deployment(path), path, TEMPLATE))
+    found = list(warn_of_indexes(*texts, TEMPLATE))
     assert len(found) == len(told)
     assert all(one in warning for one, warning in zip(told, found, strict=True))
 
@@ -331,17 +262,3 @@ def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):
     monkeypatch.setattr(templates, "RESOURCES_MAX", 100)
     (warning,) = warn_of_limits(TEXT, TEMPLATE)
     assert "CloudFormation takes 100" in warning
-
-
-def test_template_creates_tables_with_time_to_live(made):
-    """The table of a rule that makes the attribute has Time to Live on it, and no other table."""
-    whole = made("""
-tables: {games: {key: {game_id: S}}, users: {key: {user_id: S}}}
-entities: {game: {table: games}, user: {table: users}}
-rules:
-  expiry: {derive: game.expires_at, as: "ttl(ended_at, 60d)"}
-  users: {derive: user.label, as: "{user_id}"}
-""")
-    resources = whole["Resources"]
-    ttl = {name: resources[name]["Properties"].get("TimeToLiveSpecification") for name in ("GamesTable", "UsersTable")}
-    assert ttl == {"GamesTable": {"AttributeName": "expires_at", "Enabled": True}, "UsersTable": None}

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 from zipfile import ZipFile
-
-import pytest
 
 from sync_rules import DOCS, HOME
 from sync_rules.deploy import files
@@ -66,18 +63,3 @@ def test_wheel_has_no_data_that_nothing_reads():
     """Each file that is no module is named by a module."""
     source = "\n".join(path.read_text() for path in FILES if path.suffix == ".py")
     assert not [path.name for path in FILES if path.suffix != ".py" and path.name not in source]
-
-
-@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="no clone")
-def test_wheel_leaves_no_source_out():
-    """Build tools leave out what git ignores: nothing of the package is."""
-    paths = [str(path) for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    ignored = subprocess.run(
-        ["git", "check-ignore", "--stdin"],
-        input="\n".join(paths),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert ignored.stdout == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.checking import rules_text
 from sync_rules.language.load import check_rules
-from sync_rules.rules.selection import cascade
 
 OURS = str(Path(sys.modules["sync_rules"].__file__ or "").parent)
 TWICE_AT_MOST = 2.2
@@ -67,20 +66,3 @@ def test_check_of_twice_the_rules_is_twice_the_work(text_of: Callable[[int], str
     """One table per rule, all in one table, all wrong: no list is gone through once for each of its entries."""
     few, many = (text_of(count) for count in (60, 120))
     assert calls(lambda: check_rules(many, {})) < TWICE_AT_MOST * calls(lambda: check_rules(few, {}))
-
-
-@pytest.mark.parametrize("text_of", [lambda n: rules_text(n, n // 2), one_table])
-def test_what_is_made_of_compiled_rules_is_twice_the_work_too(text_of: Callable[[int], str]) -> None:
-    """The indexes of the rules, their filters and their order: all that a function or a command makes at its start."""
-
-    def made(count: int) -> int:
-        rules, _ = check_rules(text_of(count), {})
-        assert rules is not None
-        return calls(lambda: used(rules.record_filters.values(), cascade(rules, rules.keeper_names)))
-
-    assert made(120) < TWICE_AT_MOST * made(60)
-
-
-def used(*some: Iterable[object]) -> None:
-    for one in some:
-        assert [*one]

@@ -63,16 +63,6 @@ def test_schema_takes_each_value_for_one_form_at_most():
     }
 
 
-def test_schema_is_written_to_a_file(tmp_path, monkeypatch, capsys):
-    """`--out` writes the same text, and says the line that makes an editor use it."""
-    monkeypatch.chdir(tmp_path)
-    assert main.main(["schema"]) == 0
-    text = capsys.readouterr().out
-    assert main.main(["schema", "--out", "s.json"]) == 0
-    assert (tmp_path / "s.json").read_text() == text
-    assert "# yaml-language-server: $schema=s.json" in capsys.readouterr().out
-
-
 def test_schema_is_not_written_over_rules(tmp_path, capsys):
     """`--out` takes a .json file and no other: above all no rules file."""
     file = tmp_path / "rules.yaml"

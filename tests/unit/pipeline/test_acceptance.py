@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.messages import PullMessage
 from tests.support.builders import s
@@ -27,15 +25,6 @@ def scene_of(*unaccepted: str) -> Scene:
     scene.there("users", {"user": s("u"), "name": s("n"), "nick": s("k"), "mail": s("m")})
     scene.there("orders", {"user": s("u"), "order": s("1"), "name": s("n"), "nick": s("k"), "mail": s("m")})
     return scene
-
-
-@pytest.mark.parametrize("unaccepted", ["first", "second"])
-def test_unaccepted_rule_does_not_hold_up_the_delete_of_an_accepted_one(unaccepted):
-    scene = scene_of(unaccepted)
-    scene.memory.delete(scene.at("users", "u"))
-    scene.rest()
-    assert not scene.memory.items("orders")
-    assert scene.parked.told == []
 
 
 def test_unaccepted_rules_that_delete_are_parked_and_the_others_go_on():

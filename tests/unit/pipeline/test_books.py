@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.adapters.acceptance import find_applied_rules
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import MemoryState, read_applied_fingerprints
-from sync_rules.jobs.backfill.scope import note_applied_rules
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.pipeline.books import (
-    TAKEN,
-    begin_books,
-    describe_waits,
     finish_empty,
     list_books,
     read_incomplete_books,
 )
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import Apply, run_work
-from sync_rules.rules import fingerprints
-from sync_rules.rules.books import Books
+from sync_rules.pipeline.requests import run_work
 from tests.support.builders import m, n, s
 from tests.support.stacked import backfill_of
 from tests.support.verifying import verify
@@ -69,11 +60,6 @@ def deploy(scene: Scene, *entries: str) -> None:
 def insert(scene: Scene, number: int) -> None:
     scene.put("orders", order(number))
     scene.rest()
-
-
-def the_books(scene: Scene) -> Books:
-    (books,) = list_books(scene.rules).values()
-    return books
 
 
 def number_of(scene: Scene, user: ItemKey):
@@ -138,21 +124,6 @@ def test_a_changed_counter_leaves_the_number_alone_and_so_does_the_old_one_after
     assert scene.item(user) == whole.item(user)
 
 
-# ---------------------------------------------------------------- races
-
-
-def test_two_versions_that_begin_again_and_again_end_in_a_failure():
-    scene, _ = shop(COUNT)
-    mine = the_books(scene)
-    other = Books(mine.mark, "other")
-    scene.tap.before = lambda request: (
-        scene.memory.apply(Apply((other.begin(scene.memory.item(mine.mark)),))) if isinstance(request, Apply) else None
-    )
-    found = scene.drive(begin_books([mine]))[mine]
-    assert isinstance(found, StoreError)
-    assert found.reason == TAKEN
-
-
 # ---------------------------------------------------------------- who completes them
 
 
@@ -179,23 +150,6 @@ def test_books_that_somebody_else_wrote_to_are_not_completed_by_a_backfill(damag
     assert not run_work(read_incomplete_books(scene.rules), scene.world)
 
 
-# ---------------------------------------------------------------- in the account, from an export, by --changed
-
-
-def test_a_rule_that_waits_or_is_new_is_changed_and_one_that_was_renamed_is_not():
-    """A rollback leaves the fingerprint that was applied, and books that lack something."""
-    state, rules = MemoryState(), rules_of(COUNT)
-    note_applied_rules(state, rules, ["orders"])
-    assert find_applied_rules(state, rules) == fingerprints.compute_rule_fingerprints(rules)
-    assert find_applied_rules(state, rules, ["orders"]) == {}
-    renamed = rules_of("sum: {count: order, into: user.number, renamed_from: orders}")
-    assert find_applied_rules(state, renamed) == fingerprints.compute_rule_fingerprints(renamed)
-    changed = rules_of("sum: {sum: order.total, into: user.number, renamed_from: orders}")
-    assert find_applied_rules(state, changed) == {}
-    note_applied_rules(state, renamed, ["sum"])
-    assert read_applied_fingerprints(state).keys() == {"sum"}
-
-
 # ---------------------------------------------------------------- where nothing was there before
 
 
@@ -209,30 +163,3 @@ def test_books_over_children_or_over_old_entries_wait():
     deploy(scene, "orders: {sum: order.total, into: user.number}")
     (rule,) = list_books(scene.rules)
     assert scene.drive(finish_empty(scene.rules)) == (rule,)
-
-
-def test_books_over_tables_without_children_are_complete_from_the_beginning():
-    one_table = """
-tables: {shop: {key: {PK: S, SK: S}}, ledger: {key: {PK: S, SK: S}}}
-entities:
-  user: {table: shop, key: {PK: "U#{user}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "U#{user}", SK: "O#{order}"}}
-rules: {orders: {count: order, into: user.number}}
-"""
-    scene = Scene(parse_rules(one_table), complete=False)
-    user = scene.there("shop", {"PK": s("U#u"), "SK": s("PROFILE")})
-    assert scene.drive(finish_empty(scene.rules)) == ()
-    scene.put("shop", {"PK": s("U#u"), "SK": s("O#1")})
-    scene.rest()
-    assert number_of(scene, user) == n(1)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 17])
-def test_counters_that_wait_are_one_line_with_the_command_that_ends_it(count):
-    """However many wait, and with the options that the command of the line needs."""
-    lines = describe_waits((f"rule-{number:02}" for number in range(count)), " --region eu-west-1")
-    assert len(lines) == min(count, 1)
-    assert all(len(line) < 260 for line in lines)
-    chosen = "--rule rule-00" if count == 1 else "--changed"
-    assert all(f"sync-rules backfill {chosen} --region eu-west-1" in line for line in lines)
-    assert all((" and 14 more)" in line) == (count == 17) for line in lines)

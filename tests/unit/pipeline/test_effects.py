@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Failure, Outcome
+from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
-from sync_rules.pipeline.requests import NULL_PORTS, FetchCall, KeepCall, Park, World, run_work
+from sync_rules.pipeline.requests import NULL_PORTS
 from tests.support.builders import n, s
 from tests.support.every_kind import order, user
 from tests.support.worlds import scene_of
@@ -161,27 +161,6 @@ def test_effects_a_failed_call_that_cannot_be_kept_comes_again(max_tries):
     scene.caller.broken = "CallFailed"
     scene.queue.broken = scene.parked.broken = "QueueNotFound"
     assert scene.deliver() == [position]
-
-
-def test_effects_need_somebody():
-    """A world without a caller says so instead of forgetting what it was asked."""
-    scene = scene_of("called")
-    scene.put("shop", order("1", "a", 1))
-    world = World(scene.tap, scene.queue, scene.parked)
-
-    def ask(request):
-        yield request
-
-    for request in (
-        Call("called", "tests.support.every_kind.told", scene.records[0]),
-        KeepCall(CallMessage("called", "tests.support.every_kind.told", scene.records[0])),
-        FetchCall("s3://bucket/calls/1"),
-    ):
-        with pytest.raises(StoreError, match=r"No(Caller|PlaceForCalls)"):
-            run_work(ask(request), world)
-    run_work(ask(Park(Failure("called", None, "x"))), world)
-    assert scene.parked.told == [("called", "x")]
-    assert world.caller is NULL_PORTS
 
 
 def test_effects_a_function_that_changes_its_own_item_is_stopped():

@@ -11,7 +11,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import PendingWork
-from sync_rules.pipeline.messages import PullMessage, PushMessage
+from sync_rules.pipeline.messages import PushMessage
 from sync_rules.pipeline.requests import NULL_PORTS, Host, Later, World
 
 SOURCE = ItemKey("shop", (("PK", "S", "USER#1"),))
@@ -70,15 +70,6 @@ def test_fan_out_in_its_last_two_seconds_serves_nothing_more(process, last):
     assert process.delays == [0, 5, 10]
 
 
-def test_fan_out_that_begins_serves_nothing_more(process):
-    """The same process takes the message, whatever its clocks say."""
-    process.ask()
-    process.ask()
-    process.pending.begins(REST)
-    process.ask()
-    assert len(process.sent) == 3
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -94,21 +85,6 @@ def test_fan_out_serves_only_what_it_covers(process, other):
     process.ask()
     process.ask(Later(other, rules=other.rules))
     assert process.delays == [0, 5, 0]
-
-
-def test_look_that_goes_on_with_a_chain_ends_it_when_it_begins(process):
-    """A later attempt looks at the same target, and serves new requests until it begins; then they have their own."""
-    first, second = (Later(PullMessage(SOURCE, attempt), 60, rules=("name",)) for attempt in (1, 2))
-    process.ask(first)
-    process.ask(first)
-    process.passes(60)
-    process.pending.begins(first.message)
-    process.ask(second)
-    process.ask(first)
-    assert len(process.sent) == 2
-    process.pending.begins(second.message)
-    process.ask(first)
-    assert [message.attempt for _, _, message in process.sent] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("late", ["wall", "monotonic"])

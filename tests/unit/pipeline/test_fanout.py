@@ -9,12 +9,10 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
-from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.messages import PullMessage, PushMessage
+from sync_rules.pipeline.messages import PushMessage
 from sync_rules.pipeline.requests import List, Read
 from tests.support.builders import author_item, book_item, key, library, n, s, user_item
-from tests.support.every_kind import RULES, order, post, user
-from tests.support.worlds import Scene, scene_of
+from tests.support.worlds import Scene
 
 EVE = author_item("a1", name=s("Eve"))
 
@@ -185,40 +183,6 @@ def test_fanout_a_listing_that_never_goes_on_fails():
 
 
 # ---------------------------------------------------------------- targets made of members
-ADA = user("1", name=s("Ada"))
-
-
-def test_fanout_reports_a_lost_parent_once():
-    """`restrict` leaves one failure record for each child of a parent that is gone, however often the record comes."""
-    scene = scene_of(posts=RULES["posts"].replace("settle", "on_delete: restrict, settle"))
-    at = scene.put("shop", ADA)
-    posts = [scene.put("posts", post(name, "1", "x")) for name in "ab"]
-    scene.rest()
-    scene.queue.messages.clear()
-    scene.memory.delete(at)
-    (gone,) = scene.records
-    for _ in range(3):
-        assert scene.deliver([gone]) == []
-    scene.receive()
-    assert [(f.rule, f.key, f.reason) for f in scene.parked.failures] == [
-        ("posts.parent", post_key, "SourceDeleted") for post_key in posts
-    ]
-
-
-def test_fanout_asks_once_for_another_look_at_a_target_in_trouble():
-    """Several rules in trouble on one target ask for one more look: messages must not double at each."""
-    two = {name: f"{{copy: user.{name}, into: order.note.{name}}}" for name in ("name", "rank")}
-    scene = scene_of(age="{copy: user.age, into: order.age}", **two)
-    scene.there("shop", user("1", name=s("Ada"), rank=n(1), age=n(36)))
-    at = scene.put("shop", order("1", "a", 1, note=s("no map")))
-    scene.deliver()
-    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
-    for attempt in range(1, 6):
-        assert [message for message, _ in scene.queue.messages] == [PullMessage(at, attempt)]
-        scene.receive()
-    assert {failure.rule for failure in scene.parked.failures} == {"name", "rank"}
-
-
 def test_push_fails_if_an_item_was_unread_before_the_rest_is_sent_on():
     """No message can carry what an unread item needs, so the record is delivered again."""
     limits = Limits(fan_out_page_max_items=2, fan_out_round_max_items=2, fan_out_inline_max_items=4)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
@@ -22,8 +19,7 @@ from sync_rules.model.writes import (
     Update,
     Write,
 )
-from sync_rules.pipeline.joint_writes import TRANSACTION_MAX_ACTIONS, join_writes
-from sync_rules.pipeline.messages import PartMessage
+from sync_rules.pipeline.joint_writes import join_writes
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.pipeline.tasks import PartLook
@@ -46,32 +42,6 @@ def elements(scene: Scene, at) -> set[str]:
 
 
 # ---------------------------------------------------------------- one write for several
-
-
-def test_parts_of_one_set_are_one_update_each_way():
-    """Any number of edges of one node are one ADD and one DELETE."""
-    scene = scene_of("tags")
-    node = scene.there("shop", ADA)
-    scene.put("shop", *(order("1", f"o{i}", 1) for i in range(5)))
-    scene.rest()
-    scene.tap.requests.clear()
-    scene.put("shop", *(order("1", f"o{i}", 1, status=s("VOID")) for i in range(3)))
-    scene.put("shop", *(order("1", f"n{i}", 1) for i in range(3)))
-    scene.deliver()
-    assert sorted((len(write.adds), len(write.discards)) for write in scene.tap.writes) == [(0, 1), (1, 0)]
-    assert elements(scene, node) == {"o3", "o4", "n0", "n1", "n2"}
-
-
-def test_parts_of_one_total_are_one_increment():
-    """A hundred children of one parent move its total in as few transactions as fit, each of at most 100 actions."""
-    scene = scene_of("spent")
-    scene.put("shop", *(order("1", f"o{i:03}", i) for i in range(150)))
-    scene.deliver()
-    writes = scene.tap.writes
-    assert all(len(write.actions) <= TRANSACTION_MAX_ACTIONS for write in writes)
-    assert [sum(isinstance(action, Increment) for action in write.actions) for write in writes] == [1, 1]
-    total = scene.at("ledger", "spent/T/USER#1", "PROFILE")
-    assert scene.item(total)["n"] == n(sum(range(150)))
 
 
 def test_parts_that_go_out_at_once_touch_no_item_twice():
@@ -249,25 +219,6 @@ def test_parts_whose_trouble_changes_are_recorded_before_they_are_given_up():
     assert [failure.reason for failure in scene.parked.failures] == ["KeyTaken"]
 
 
-def test_parts_that_cannot_be_parked_come_again():
-    """A part that cannot be parked fails its child's record."""
-    scene = scene_of("spent")
-    scene.put("shop", broken())
-    (position,) = (change.position for change in scene.records)
-    scene.parked.broken = "QueueNotFound"
-    assert scene.deliver() == [position]
-
-
-def test_parts_of_a_rule_that_is_of_another_kind_ask_for_nothing():
-    """A message for a rule that is of another kind by now is done at once; one for an unknown rule comes again."""
-    scene = scene_of("spent", "names")
-    with pytest.raises(StoreError, match="UnknownRule"):
-        scene.consumer.handle_message(PartMessage("gone", scene.at("shop", "USER#1", "PROFILE"), None, "x", 1))
-    for name in ("names", "spent"):
-        scene.consumer.handle_message(PartMessage(name, scene.at("shop", "USER#1", "PROFILE"), None, "x", 1))
-    assert scene.tap.requests == []
-
-
 # ---------------------------------------------------------------- the breaker
 def test_parts_of_one_write_count_once():
     """A node that comes after a thousand edges gets them page by page: the breaker counts writes, not elements."""
@@ -278,15 +229,3 @@ def test_parts_of_one_write_count_once():
     scene.rest()
     assert len(elements(scene, node)) == 1_000
     assert scene.parked.failures == []
-
-
-def test_parts_that_are_fought_over_are_parked():
-    """A part that another writer keeps undoing is parked after a bounded number of writes."""
-    scene = scene_of("tags", limits=Limits(fixes_per_target_max_writes=5))
-    node = scene.there("shop", order("1", "a", 1), ADA)
-    for turn in range(8):
-        scene.put("shop", {**ADA, "orders": {"SS": [f"wrong {turn}"]}})
-        scene.put("shop", ADA | {"orders": {"SS": ["a"]}})
-        scene.put("shop", ADA)
-        scene.rest()
-    assert {(failure.key, failure.reason) for failure in scene.parked.failures} == {(node, "Contended")}

@@ -11,7 +11,7 @@ from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES, count_item_bytes
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.requests import Apply, Read
+from sync_rules.pipeline.requests import Read
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import author_item, book_item, library, mapping, n, rules_of, s
@@ -112,44 +112,6 @@ def test_reconcile_obeys_the_delete_policy(on_delete, left):
     scene.deliver(records)
     assert scene.memory.item(book) == left
     assert len(scene.tap.writes) == writes
-
-
-TWO_POLICIES = TWO_SOURCES.replace(
-    "author: copy author.name into book.author_name",
-    "author: {copy: author.name, into: book.author_name, on_delete: delete}",
-)
-
-
-def test_reconcile_a_refused_delete_loses_no_other_rule():
-    """A refused delete of a target, whose source is back, does not lose the work of the target's other rules."""
-    scene = Scene(parse_rules(TWO_POLICIES))
-    house = {"house_id": s("h1"), "name": s("Press")}
-    author = scene.there("authors", ADA)
-    book = scene.there("books", {**BOOK, "author_name": s("Ada"), "house_name": s("old")})
-    scene.memory.delete(author)
-    scene.put("houses", house)
-
-    def back(request):
-        if isinstance(request, Apply):
-            scene.tap.before = lambda _request: None
-            scene.memory.put("authors", ADA)
-
-    scene.tap.before = back
-    scene.deliver()
-    assert scene.item(book)["house_name"] == s("Press")
-
-
-def test_reconcile_a_full_item_with_a_removed_source_is_parked_not_crashed_on():
-    """A source that went and came, and another's copy that does not fit: each rule is tried alone, and none crashes."""
-    scene = Scene(parse_rules(TWO_POLICIES))
-    author = scene.there("authors", ADA)
-    book = scene.there("books", {**BOOK, "text": s(FULL)})
-    scene.memory.delete(author)
-    scene.put("authors", {**ADA, "name": s("Eve")})
-    scene.put("houses", {"house_id": s("h1"), "name": s("P" * 1000)})
-    assert scene.deliver() == []
-    assert scene.item(book)["author_name"] == s("Eve")
-    assert scene.parked.failures == [Failure("house", book, "ItemTooLarge")]
 
 
 # ---------------------------------------------------------------- parked

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
-from sync_rules.pipeline.tasks import Pull, list_chunks, list_pushes, make_pull, make_tasks
+from sync_rules.pipeline.tasks import Pull, list_chunks, list_pushes, make_tasks
 from tests.support.builders import (
     book_item,
     key,
@@ -26,8 +25,6 @@ from tests.support.builders import (
     shop,
     user_item,
 )
-from tests.support.every_kind import EFFECTS, RULES, text_of
-from tests.support.every_kind import user as every_kind_user
 from tests.support.worlds import Inbox, Parked, Untouchable, event_of
 
 SHOP = shop()
@@ -99,15 +96,6 @@ def test_plan_irrelevant_records_cost_no_store_call(rules, change):
 
 
 # ---------------------------------------------------------------- from messages and scans
-def test_plan_of_messages_leaves_out_what_no_longer_exists():
-    """A message about rules that are gone asks for nothing; of those that remain, for these."""
-    message = PushMessage((NAMES.name, "gone"), USER, removed=True, delay_seconds=60, found=True)
-    (push,) = list_pushes(message, SHOP)
-    assert push.message() == replace(message, rules=(NAMES.name,))
-    assert list_pushes(replace(message, rules=("gone",)), SHOP) == ()
-    assert make_pull(USER, SHOP) is None
-
-
 def test_plan_of_chunks_is_of_items_that_the_rules_list():
     """A chunk asks for those of its targets that its rules still list, and for nothing where none is left."""
     order = key(SHOP.tables["shop"], "USER#1", "ORDER#1")
@@ -137,27 +125,3 @@ def test_plan_of_messages_of_before_a_change_of_the_rules():
     (one,) = rules.rules.values()
     apart = rules_of(one, replace(one, name="apart", link=(("author_id", Ref("editor_id", ("editor_id",))),)))
     assert len(list_pushes(replace(message, rules=(one.name, "apart")), apart)) == 2
-
-
-# ---------------------------------------------------------------- hints, parts, effects
-def kinds(*names: str, **more: str):
-    given = {name: (RULES | EFFECTS)[name] for name in names} | more
-    return parse_rules(text_of(given))
-
-
-def parent_of(rules, user_id: str = "1"):
-    return key(rules.tables["shop"], f"USER#{user_id}", "PROFILE")
-
-
-def test_plan_lists_a_nodes_edges_once():
-    """A node that comes lists its edges; the rule that answers for its deletion shares that listing, and asks for it
-    only when the node goes.
-    """
-    rules = kinds(tags="{collect: order, into: user.orders, as: '{order_id}', on_delete: delete}")
-    came, went = (
-        Change(parent_of(rules), *images) for images in ((None, every_kind_user("1")), (every_kind_user("1"), None))
-    )
-    assert [[rule.name for rule in push.rules] for push in make_tasks([came], rules).pushes] == [["tags"]]
-    assert [[rule.name for rule in push.rules] for push in make_tasks([went], rules).pushes] == [["tags.parent"]]
-    (both,) = make_tasks([went, came], rules).pushes
-    assert ({rule.name for rule in both.rules}, both.removed) == ({"tags", "tags.parent"}, True)

@@ -6,16 +6,10 @@ from collections.abc import Mapping
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
-from sync_rules.model.entities import Ref
 from sync_rules.model.items import ItemKey
-from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, Breadcrumb, TreeRule
-from sync_rules.rules.rule import Blocked
-from tests.support.builders import n, s
+from tests.support.builders import s
 from tests.support.worlds import Scene
-from tests.unit.rules.test_path import DEPTH, GRAPH, PATH, TENANT, part, tree
 
-TRAIL = ("trail",)
-TRAILS = Breadcrumb(TRAIL, Ref("name", ("name",)), " / ")
 RULES = """
 tables:
   categories: {key: {category_id: S}, indexes: {by_parent: {parent_id: S}, by_section: {section_id: S}}}
@@ -24,10 +18,6 @@ entities:
 rules:
   trails: {path: category.trail, by: name, separator: " / ", parent: parent_id, depth: depth}
 """
-
-
-def crumbs(**given) -> TreeRule:
-    return tree(crumb=TRAILS, **given)
 
 
 def shop(text: str = RULES, **names: tuple[str, str | None]) -> Scene:
@@ -96,18 +86,3 @@ def test_breadcrumb_is_made_of_names_and_renamed_with_them():
     scene.rest()
     assert column(scene) == {"e": "Electronics", "c": "Electronics / Photo / Film", "l": "Lenses", "z": "Lenses / Zoom"}
     assert len(scene.tap.writes) == 2
-
-
-# ---------------------------------------------------------------- one item
-def test_breadcrumb_goes_with_the_path_of_ids():
-    """A breadcrumb extends its parent's where the path of ids can, and the rule gives it nowhere else."""
-    parent = part("A", Path="A", trail="One")
-    expected = {PATH: s("A|B"), GRAPH: s("A#1"), DEPTH: n(1), TENANT: None, TRAIL: s("One / Two")}
-    assert crumbs().compute_values((parent,), part("B", "A", name="Two")) == expected
-    assert crumbs().compute_values((parent,), part("B", "A")) == {**expected, TRAIL: s("One")}
-    above = {**parent, "Path": s("B|A")}
-    assert crumbs().compute_values((above,), part("B", "A", name="Two")) == Blocked(CYCLE, patient=True)
-    bare = part("A", trail="One")
-    assert crumbs().compute_values((bare,), part("B", "A", name="Two")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
-    cleared = crumbs(on_delete="clear").compute_values((None,), part("B", "A", name="Two"))
-    assert cleared == dict.fromkeys((PATH, GRAPH, DEPTH, TRAIL, TENANT))

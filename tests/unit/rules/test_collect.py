@@ -91,53 +91,6 @@ def test_collect_reports_what_is_no_set(value):
     assert rule.write_for(part, goal(edges=value), None) is None
 
 
-def test_collect_number_sets_compare_by_value():
-    """Numbers in a set compare by value: 1.0 is 1."""
-    orders = table("orders", {"user_id": "S", "number": "N"})
-    rule = graph(
-        source=entity("order", orders), into="orders", numbers=True, element=parse_element("{number}"),
-        link=(("goal_id", Ref("user_id", ("user_id",))),), find=None,
-    )  # fmt: skip
-    order = {"user_id": s("G1"), "number": n("1.0")}
-    at = key(orders, "G1", "1.0")
-    (part,) = rule.parts(Change(at, None, order), rule.source)
-    assert part.element == "1"
-    assert rule.write_for(part, goal(orders={"NS": ["2", "1.00"]}), order) is None
-    assert rule.write_for(part, goal(), order) == adds(G1, "orders", {"NS": ["1"]})
-    assert rule.write_for(part, goal(orders={"NS": ["1.00"]}), None) == discards(G1, "orders", {"NS": ["1"]})
-    change = Change(G1, goal(orders={"NS": ["1", "2"]}), goal(orders={"NS": ["1.0", "3"]}))
-    assert {p.element for p in rule.parts(change, GOAL)} == {"2", "3"}
-
-
-# ---------------------------------------------------------------- parts of an edge
-
-
-def test_collect_a_node_is_no_edge_of_its_own():
-    """A node in the table of its edges is never taken for an edge of its own."""
-    rule = graph()
-    self_edge = goal(memberRole=s("LEAD"))
-    assert list(rule.parts(Change(G1, None, self_edge), MEMBERSHIP)) == []
-    assert rule.edge_key(G1, "G1-LEAD") is None
-    holding = goal(memberRole=s("LEAD"), edges={"SS": ["G1-LEAD"]})
-    (part,) = rule.parts(Change(G1, None, holding), GOAL)
-    assert part.source is None
-    assert rule.write_for(part, holding, None) == discards(G1, "edges", {"SS": ["G1-LEAD"]})
-
-
-def test_collect_nodes_and_edges_may_be_of_one_entity():
-    """A rule from an entity to itself looks at an item both ways, and at the node's own key in neither."""
-    record = entity("record", GRAPH, PK="{goal}", SK="{target}")
-    rule = graph(
-        source=record, target=record, link=(("goal", Ref("goal", ("PK",))), ("target", Ref("goal", ("PK",)))),
-    )  # fmt: skip
-    (of_edge,) = rule.parts(Change(U1, None, member()), record)
-    assert of_edge == Part(rule, G1, U1, LEAD)
-    (of_node,) = rule.parts(Change(G1, None, goal(edges={"SS": [LEAD]}, memberRole=s("X"))), record)
-    assert of_node == of_edge
-    assert rule.conditions(U1) is None  # nothing can point to an edge
-    assert rule.edge_key(U1, LEAD) is None
-
-
 # ---------------------------------------------------------------- parts of a node
 
 

@@ -17,14 +17,12 @@ import pytest
 
 from sync_rules import __version__
 from sync_rules.deploy.deployment import read_deployment
-from sync_rules.language.kinds import registry
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
 from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.ruleset import Rules
-from tests.kinds import TRIALS
 from tests.simulation.grammar import made
 from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
@@ -82,15 +80,6 @@ def test_compiled_rules_are_those_of_the_file(text, tmp_path):
         assert rule.source.table is found.tables[rule.source.table.name]
 
 
-def test_compiled_kinds_are_all_there():
-    """Some rules file among those compiled above has a rule of each kind that is registered."""
-    worlds = [text for trial in TRIALS for text in trial.worlds.values()]
-    texts = [*(file.read_text() for file in FILES), EVERY_KIND, *worlds]
-    given = {"STAGE": "test", "TABLE_PREFIX": "test-"}
-    rules = [rule for text in texts for rule in parse_rules(text, environ=given).rules.values()]
-    assert {rule.kind for rule in rules} == set(registry.KINDS)
-
-
 @pytest.mark.parametrize("number", range(60))
 def test_compiled_random_rules_are_those_of_the_file(number):
     """Rules with random options of every kind are read as they were compiled."""
@@ -113,9 +102,6 @@ def signed_pickle(body: bytes, **classes: list[str]) -> bytes:
     python = compiled_file.OF_THIS_PYTHON
     stamp = {"sync-rules": __version__, "python": python, "marks": {}, "classes": classes, "source": ""}
     return signed(b"\n".join((json.dumps(stamp).encode(), b"", body)))
-
-
-CLASSES = {"sync_rules.rules.ruleset.Rules": [field.name for field in fields(Rules)]}
 
 
 @pytest.mark.parametrize(
@@ -147,21 +133,6 @@ def test_compiled_forgery_imports_no_other_module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UserError, match=r"forged_module\.Thing is not part of any rule"):
         compiled_file.read(signed_pickle(b"cforged_module\nThing\n."), "rules.compiled")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(pickle.dumps(1), b"", b"\x80\x09.", b"I12x\n.", b"\x8c\x02\xff\xff."),
-        b"\x96" + b"\xff" * 8,  # a length beyond any memory: OverflowError
-        b"\x80\x05csync_rules.rules.ruleset\nRules\n)\x81.",  # rules without a single field
-    ],
-    ids=lambda body: body.hex(),
-)
-def test_compiled_body_of_anything_else_is_a_mistake(body):
-    """A body that is no pickle of rules is refused with the cure, whatever its digest."""
-    with pytest.raises(UserError, match="Build again"):
-        compiled_file.read(signed_pickle(body, **CLASSES), "rules.compiled")
 
 
 @pytest.mark.parametrize(
@@ -247,32 +218,3 @@ def test_compiled_file_that_was_changed_anywhere_is_refused(seed, tmp_path):
         if bytes(broken) != data:
             with pytest.raises(UserError, match="Build again"):
                 compiled_file.read(bytes(broken), "rules.compiled", GIVEN)
-
-
-def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
-    """A compiled file leaves out everything cached, because a cache may hold the placeholder of a variable."""
-    file = tmp_path / "rules.yaml"
-    file.write_text(PLACES)
-    deployment = read_deployment(file)
-    marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    before = compiled_file.dump(deployment.rules, marks)
-    assert deployment.rules.by_physical_name
-    assert deployment.rules.record_filters
-    assert "by_physical_name" in vars(deployment.rules)
-    assert compiled_file.dump(deployment.rules, marks) == before
-
-
-PATTERN = """
-tables: {users: {key: {id: S}}}
-entities: {user: {table: users}}
-rules: {r: copy user.name into user.title}
-patterns: {one: {get: user, by: [id], one: true}}
-"""
-
-
-def test_compiled_section_of_other_code_says_to_build_again(tmp_path, monkeypatch):
-    """As compiled rules of other code do."""
-    rules = compiled_file.read(built(PATTERN, tmp_path), "rules.compiled")
-    monkeypatch.setattr(compiled_file, "WITH_SECTIONS", compiled_file.PACKAGES)
-    with pytest.raises(UserError, match=r"compiled by other code than this .*Build again"):
-        len(rules.sections)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.rule import Blocked
-from tests.support.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
+from tests.support.builders import m, mapping, order_item, s, shop, user_item
 from tests.support.worlds import Scene
 
 USER = user_item("1", name=s("Ada"), address=m(city=s("Rome"), zip=s("1")))
@@ -71,15 +70,6 @@ def test_copy_of_nothing_is_the_default(given, sources, target, expected):
     assert rule(defaults=NOBODY, **given).compute_values(sources, target) == expected
 
 
-def test_copy_with_a_default_of_one_attribute_clears_the_other():
-    """`clear` brings back the default of each copy that has one, and removes the others."""
-    two = mapping(name="user_name", address__city="city")
-    both = rule(mapping=two, defaults=NOBODY, on_delete="clear")
-    assert both.compute_values([None], ORDER) == {NAME: s("nobody"), ("city",): None}
-    assert both.compute_values([user_item("1", address=m(city=s("Rome")))], ORDER) == {**NOBODY, ("city",): s("Rome")}
-    assert rule(mapping=two, defaults=NOBODY).compute_values([None], {**BARE, "city": s("Rome")}) == NOBODY
-
-
 @pytest.mark.parametrize("rank", [{"N": "5"}, {"S": ""}, {"S": "x" * 1_025}, {"NULL": True}, None])
 def test_copy_has_its_default_where_an_index_would_not_take_the_value(rank):
     """The index lists every target then: another rule that lists by it reaches them all."""
@@ -102,53 +92,6 @@ rules:
     scene.rest()
     order = scene.item(scene.at("orders", "o"))
     assert (order["rank"], order["name"], scene.parked.told) == (s("none"), s("new"), [])
-
-
-def test_copy_of_a_snapshot_fills_older_targets_when_its_source_meets_where():
-    """Targets that came before their source met `where` are filled when the source does, and never changed again."""
-    scene = Scene(shop(mode="snapshot", where=where("user.verified")))
-    at = scene.put("shop", user_item("1", name=s("Ada")), order_item("1", "1"))
-    scene.rest()
-    assert "user_name" not in scene.item(at)
-    scene.put("shop", user_item("1", name=s("Ada"), verified={"BOOL": True}))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("Ada")
-    scene.put("shop", user_item("1", name=s("Bea")))
-    scene.put("shop", user_item("1", name=s("Bea"), verified={"BOOL": True}))
-    scene.rest()
-    assert scene.item(at)["user_name"] == s("Ada")
-
-
-@pytest.mark.parametrize("attribute", ["author_id", "author_name", "author_bio", "book_id"])
-def test_copy_pulls_on_link_copy_and_place_in_the_index(attribute):
-    """A target is looked at when its link, any of its copies or its place in the listing index changes."""
-    rules = library()
-    (one,) = rules.rules.values()
-    old = {**book_item("b1", "a1", title=s("T")), attribute: s("before")}
-    changed = Change(key(rules.tables["books"], "b1"), old, {**old, attribute: s("after")})
-    assert one.pulls(changed)
-    untouched = Change(changed.key, old, {**old, "title": s("U")})
-    assert not one.pulls(untouched)
-
-
-def test_copy_watches_what_where_reads():
-    """An attribute that `where` reads of a source triggers a push, one of a target a pull."""
-    one = rule(where=where("user.active && status == 'OPEN'"))
-    table = one.source.table
-    user = Change(key(table, "USER#1", "PROFILE"), USER, {**USER, "active": {"BOOL": True}})
-    order = Change(key(table, "USER#1", "ORDER#1"), ORDER, {**ORDER, "status": s("DONE")})
-    assert one.pushes(user)
-    assert one.pulls(order)
-    assert not rule().pushes(user)
-    assert not rule().pulls(order)
-
-
-@pytest.mark.parametrize("policy", ["keep", "clear", "delete", "restrict"])
-def test_copy_policies_act_on_targets_that_where_lets_in(policy):
-    """Only `delete` deletes a target with its source, and only `restrict` reports it."""
-    one, done = (rule(on_delete=policy, where=where(f"status == '{status}'")) for status in ("OPEN", "DONE"))
-    assert (one.deletes(ORDER), one.restricts(ORDER)) == (policy == "delete", policy == "restrict")
-    assert (done.deletes(ORDER), done.restricts(ORDER)) == (False, False)
 
 
 @pytest.mark.parametrize("on_delete", ["delete", "restrict"])

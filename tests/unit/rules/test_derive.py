@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.model.items import Change
-from sync_rules.model.semantics import holds
 from sync_rules.model.values import parse_path
 from sync_rules.model.where import compile_where
 from sync_rules.rules.formula import parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.rule import Blocked, is_cause
-from tests.support.builders import entity, index, key, m, n, s, table
+from sync_rules.rules.rule import is_cause
+from tests.support.builders import entity, index, key, n, s, table
 
 TABLE = table(
     "shop",
@@ -70,12 +68,6 @@ def test_derive_has_its_default_where_the_formula_makes_nothing():
     assert "default" not in rule().body()
 
 
-def test_derive_writes_numbers_in_their_one_spelling():
-    """A number for an index key is written as DynamoDB gives it back, so it is not written twice."""
-    assert rule("rank", "{role:rank}").compute_values((), {**ITEM, "role": s("TEAM")}) == {("rank",): n("30.5")}
-    assert rule("rank", "{role:rank}").compute_values((), {**ITEM, "role": s("GUEST")}) == {("rank",): None}
-
-
 @pytest.mark.parametrize(
     ("path", "room", "role"),
     [("GSI1PK", 2048, "x"), ("GSI1SK", 1024, "x"), ("GSI1SK", 1024, "ß"), ("both", 1024, "x"), ("other", 9999, "x")],
@@ -104,36 +96,6 @@ def test_derive_reads_no_field_out_of_what_it_writes(path, expected):
     assert one.inputs == ((("team",),) if path == "GSI1PK" else (("GSI1PK",),))
     (node,) = one.nodes()
     assert not is_cause(node, node)
-
-
-@pytest.mark.parametrize(
-    ("change", "pulled"),
-    [
-        ({"role": s("TEAM")}, True),
-        ({"info": m(gsi0=s("foreign"))}, True),  # the copy itself
-        ({"info": m(other=s("x"))}, True),  # the map it stands in came
-        ({"GSI1PK": s("TEAM#blue")}, True),  # an input inside an index key
-        ({"other": s("x")}, False),
-    ],
-)
-def test_derive_pulls_on_inputs_copy_and_maps(change, pulled):
-    """An item is looked at when an input, the copy or a map around it changed, when it came, and not when it went."""
-    one = rule("info.gsi0", "{role}-{team}-{goal_id}")
-    assert one.pulls(Change(KEY, ITEM, {**ITEM, **change})) is pulled
-    assert one.pulls(Change(KEY, None, ITEM))
-    assert not one.pulls(Change(KEY, ITEM, None))
-
-
-def test_derive_guards_each_input_as_seen():
-    """Inputs that can change are guarded where they are stored; those in the item's key are not."""
-    one = rule("gsi0", "{role}-{team}-{goal_id}-{missing}")
-    assert one.inputs == (("role",), ("GSI1PK",), ("PK",), ("missing",))
-    assert one.deciding_paths == (("role",), ("GSI1PK",), ("missing",))
-    guard = one.link_guard(ITEM)
-    assert holds(guard, ITEM)
-    for name in ("role", "GSI1PK", "missing"):
-        assert not holds(guard, {**ITEM, name: s("newer")})
-    assert holds(guard, {**ITEM, "other": s("newer")})
 
 
 @pytest.mark.parametrize(
@@ -185,15 +147,3 @@ def test_derive_uses_the_first_case_that_holds(item, state):
     assert {("gone",), ("signed",), ("approved",)} <= set(made.deciding_paths)
     assert made.body() != replace(made, cases=made.cases[::-1]).body()
     assert not made.always_writes
-
-
-FAILING = compile_where("length(role_count) > `1`", "member")
-CASES = ((FAILING, parse_formula("A", {})), (compile_where("role", "member"), parse_formula("B", {})))
-
-
-@pytest.mark.parametrize("options", [{"where": FAILING}, {"cases": CASES}], ids=["where", "case"])
-def test_derive_whose_condition_fails_keeps_the_value(options):
-    """A condition that cannot be evaluated blocks the rule, and says why, although a later case holds."""
-    blocked = replace(rule(), **options).compute_values((), {**ITEM, "role_count": n(1)})
-    assert isinstance(blocked, Blocked)
-    assert blocked.reason.startswith("WhereFailed")

@@ -51,17 +51,18 @@ def test_description_page_says_which_answers_a_kind_must_give(protocol):
     assert marked == abstract | fields | ({"conditions"} & answers(of))
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if room_of(name_of(path)) in DECIDING], ids=name_of)
-def test_description_is_not_asked_by_what_runs_for_each_record(path):
-    """The pipeline and the functions ask what is true, and nothing that only tools want to know."""
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(path for path in SOURCES if room_of(name_of(path)) in DECIDING),
+        *(PACKAGE / f"rules/{name}.py" for name in ("fingerprints", "selection", "record_filter", "books", "ledger")),
+    ],
+    ids=name_of,
+)
+def test_description_is_not_asked_by_what_decides(path):
+    """The pipeline, the functions, and the code that makes fingerprints, orders rules or filters records ask what is true,
+    and nothing that only tools want to know.
+    """
     tools = {name for name in vars(Description) if not name.startswith("_")}
     asked = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
     assert not asked & tools
-
-
-def test_description_is_no_part_of_what_a_rule_is():
-    """No answer to tools is read by the code that makes fingerprints, orders rules or filters records."""
-    tools = {name for name in vars(Description) if not name.startswith("_")}
-    for name in ("fingerprints", "selection", "record_filter", "books", "ledger"):
-        tree = ast.parse((PACKAGE / f"rules/{name}.py").read_text())
-        assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & tools, name

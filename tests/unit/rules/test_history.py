@@ -10,10 +10,8 @@ from sync_rules.audit.compare import Drift, recheck
 from sync_rules.audit.drift_report import make_row, parse_finding
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.history import LOST, STATE, TAKEN, UNNUMBERED
 from tests.support.builders import m, n, s
 from tests.support.worlds import Scene
@@ -104,16 +102,6 @@ def test_history_reports_a_change_without_a_new_number():
     assert versions(shop)["V#002"] == {"name": s("tea"), "price": n(4)}
 
 
-def test_history_reports_both_states_of_one_batch():
-    """Two states of one version that come together are two, though none of them was there before."""
-    shop = scene()
-    shop.put("shop", product(1, price=n(3)))
-    shop.put("shop", product(1, price=n(4)))
-    shop.rest()
-    assert versions(shop) == {"V#001": {"price": n(3)}}
-    assert set(shop.parked.told) == {("versions", TAKEN)}
-
-
 @pytest.mark.parametrize(
     "version", [None, s("x"), s("007"), s(""), n("1.5"), n(-1), n(1000), {"NULL": True}, m(a=n(1))]
 )
@@ -140,17 +128,6 @@ def test_history_says_that_a_state_is_lost():
     assert [*versions(shop)] == ["V#002"]
 
 
-def test_history_reports_a_changed_newest_version_and_leaves_the_others():
-    shop = scene()
-    ups(shop, 3, 4)
-    shop.rest()
-    for name in ("V#001", "V#002"):
-        shop.put("shop", {"PK": s("PRODUCT#7"), "SK": s(name), "price": n(99)})
-        shop.rest()
-    assert [failure.key.values[1][2] for failure in shop.parked.failures] == ["V#002"]
-    assert versions(shop) == {"V#001": {"price": n(99)}, "V#002": {"price": n(99)}}
-
-
 # ---------------------------------------------------------------- what people do
 
 
@@ -166,20 +143,6 @@ def test_history_of_a_report_is_looked_at_again(version, drift):
         shop.there("shop", product(3, name=s("tea"), price=n(5)))
     (found,) = shop.drive(recheck([listed], shop.rules)).different
     assert (found.drift, found.target) == (drift, shop.at("shop", "PRODUCT#7", "V#002"))
-
-
-def test_history_parts_of_one_state_are_one():
-    """A state is the same part, whatever else its item holds; its content is in no text of it."""
-    rules = parse_rules(FILE % SOME)
-    rule = rules.rules["versions"]
-    key = Scene(rules).at("shop", "PRODUCT#7", "PRODUCT")
-    first, second = (
-        [*rule.parts(Change(key, None, product(1, name=s("tea"), stock=n(stock))), rule.source)] for stock in (1, 2)
-    )
-    assert first == second
-    assert s("tea")["S"] not in repr(first)
-    assert [rule.label(part) for part in first] == [STATE]
-    assert isinstance(first[0], Part)
 
 
 def test_a_padded_field_is_a_number_to_other_rules():

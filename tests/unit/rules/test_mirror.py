@@ -7,7 +7,7 @@ import pytest
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
-from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
+from sync_rules.model.writes import Check, Condition, Put, Test, Transaction, Update
 from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked
@@ -107,19 +107,6 @@ def test_mirror_builds_every_index_key_that_can_be():
         assert put.item.get("GSI1SK") == (s("1/ada@x") if "N" in city else None)
 
 
-def test_mirror_of_its_source_is_brought_in_line():
-    """Only what differs is written, to an item that is still of this source."""
-    rule = by_email(attributes=mapping(name="card__name", city="city"))
-    stale = look_up(card=m(name=s("Eva"), kept=s("x")), city=s("Rome"), GSI1SK=s("Rome/ada@x"), foreign=s("y"))
-    write = rule.write_for(Part(rule, ADA, U1), stale, user(name=s("Ada")))
-    check, update = write.actions
-    assert check.guard[0] == Condition(Test.EXISTS, ("user_id",))
-    assert isinstance(update, Update)
-    assert update.sets == ((("card", "name"), s("Ada")),)
-    assert set(update.removes) == {("city",), ("GSI1SK",)}
-    assert update.guard[:2] == (THERE, equals("owner", s("1")))
-
-
 @pytest.mark.parametrize("taken", [look_up(owner="2"), {"PK": s("EMAIL#ada@x")}, {**look_up(), "owner": m()}])
 def test_mirror_never_writes_what_is_not_its_own(taken):
     """A key that holds an item of another source, or of none, is reported; where no mirror belongs, it is left alone."""
@@ -128,51 +115,6 @@ def test_mirror_never_writes_what_is_not_its_own(taken):
     assert trouble == Blocked("KeyTaken", patient=taken.get("owner") == s("2"))
     assert rule.write_for(Part(rule, ADA, U1), taken, None) is None
     assert rule.write_for(Part(rule, ADA, U1), taken, user(email="bea@x")) is None
-
-
-@pytest.mark.parametrize(
-    ("given", "source", "check"),
-    [
-        ({}, None, Check(U1, (Condition(Test.ABSENT, ("user_id",)),))),
-        ({}, user(email="bea@x"), seen("bea@x")),
-        ({}, {"user_id": s("1")}, Check(U1, (*seen().guard[:1], equals("email", None), equals("name", None)))),
-        ({"where": bare("name == 'Bea'")}, user(name=s("Ada")), seen(name=s("Ada"))),
-    ],
-)
-def test_mirror_goes_with_what_asked_for_it(given, source, check):
-    """A mirror whose source is gone, names another, or is not let in, is deleted if it is still of this source."""
-    rule = by_email(**given)
-    write = rule.write_for(Part(rule, ADA, U1), look_up(foreign=s("y")), source)
-    assert write == Transaction((check, Delete(ADA, (THERE, equals("owner", s("1"))))))
-    assert rule.write_for(Part(rule, ADA, U1), None, source) is None
-
-
-def test_mirror_reports_what_stands_in_the_way_of_a_copy():
-    """A mirror is blocked if a copy's map is another type on the mirror."""
-    rule = by_email(attributes=mapping(name="card__name"))
-    trouble = rule.write_for(Part(rule, ADA, U1), look_up(card=s("x")), user(name=s("Ada")))
-    assert isinstance(trouble, Blocked)
-    assert "card is a string" in trouble.reason
-
-
-# ---------------------------------------------------------------- all attributes, one mirror for each element
-
-
-@pytest.mark.parametrize(
-    ("tags", "expected"),
-    [
-        ({"SS": ["b", "a"]}, ["a", "b"]),
-        ({"NS": ["1", "2"]}, ["1", "2"]),
-        ({"L": [s("a"), n(2), {"BOOL": True}, s("a"), s("")]}, ["a", "2"]),
-        (s("a"), []),
-        (None, []),
-    ],
-)
-def test_mirror_each_names_one_for_every_text_and_number(tags, expected):
-    """`each` makes one mirror for each element that can stand in its key."""
-    source = post(**({} if tags is None else {"tags": tags}))
-    found = by_tag().mirrors(source)
-    assert list(found) == [tag_key(tag) for tag in expected]
 
 
 # ---------------------------------------------------------------- keys that cannot be

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import pytest
 
 from sync_rules.model.entities import KeyAttribute, Ref
-from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find
-from sync_rules.model.semantics import holds
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item
 from sync_rules.rules.formula import compute_stable_hash
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
-from sync_rules.rules.rule import Blocked, is_cause
-from tests.support.builders import entity, index, key, n, s, table
+from sync_rules.rules.rule import Blocked
+from tests.support.builders import entity, index, n, s, table
 
 NAMES = ("Path", "GraphId", "Depth", "tenant")
 PATH, GRAPH, DEPTH, TENANT = ((name,) for name in NAMES)
@@ -44,10 +40,6 @@ def tree(**given) -> TreeRule:
 def part(own: str, parent: str | None = None, **values: str) -> Item:
     given = {"ComponentId": own, **({} if parent is None else {"ParentId": parent}), **values}
     return {name: s(text) for name, text in given.items()}
-
-
-def at(own: str) -> ItemKey:
-    return key(PARTS, own)
 
 
 # ---------------------------------------------------------------- one item
@@ -123,19 +115,6 @@ def test_path_keeps_the_separator_out_of_ids(separator, own, fits):
         assert (not isinstance(found, Blocked)) if fits else found == Blocked(SEPARATOR_IN_ID)
 
 
-def test_path_of_any_ids_can_be_taken_apart():
-    """Splitting a path gives the ids it was made of, for every separator and all short ids that are let through."""
-    for separator in ("|", "::", ":.:"):
-        one = tree(separator=separator)
-        for own, parent in permutations(["a", ":", ".", ":a", "a:", "a:.", ":.", ".:", "a.", "|", "a|"], 2):
-            root = one.compute_values((), part(parent))
-            if isinstance(root, Blocked):
-                continue
-            child = one.compute_values(({**part(parent), "Path": root[PATH]},), part(own, parent))
-            if not isinstance(child, Blocked):
-                assert child[PATH]["S"].split(separator) == [parent, own]
-
-
 def test_path_spreads_a_graph_over_its_shards():
     """The graph of an item is its root's id and a number from 1 to `shards` that its own id decides, for ever."""
     one = tree(shards=4)
@@ -154,64 +133,3 @@ def test_path_takes_numbers_for_ids():
     assert one.compute_values(({"id": n(1), "Path": s("1")},), {"id": n("2.0"), "parent": n(1)})[PATH] == s("1|2")
     assert one.compute_values((), {"id": n("2.0"), "parent": n(2)}) == Blocked(CYCLE)
     assert one.compute_values((), {"id": {"B": b"x"}}) is None
-
-
-# ---------------------------------------------------------------- what matters, and guards
-@pytest.mark.parametrize(
-    ("change", "pushed"),
-    [
-        ({"Path": s("X|A")}, True),
-        ({"tenant": s("t2")}, True),
-        ({"GraphId": s("X#1")}, False),
-        ({"Depth": n(3)}, False),
-        ({"ParentId": s("X")}, False),  # its path will change, and push
-        ({"name": s("x")}, False),
-    ],
-)
-def test_path_pushes_what_children_take(change, pushed):
-    """A change of a parent's path or of what is carried is a reason to look at its children, and no other."""
-    assert tree().pushes(Change(at("A"), ROOT, {**ROOT, **change})) is pushed
-
-
-def test_path_pushes_when_a_parent_comes_or_goes():
-    """A parent that comes with a path, or gets one, pushes; one without gives nothing; one that goes, by its policy."""
-    bare_root = part("A", tenant="t1")
-    assert tree().pushes(Change(at("A"), None, ROOT))
-    assert tree().pushes(Change(at("A"), bare_root, ROOT))
-    assert not tree().pushes(Change(at("A"), None, bare_root))
-    assert not tree().pushes(Change(at("A"), ROOT, bare_root))
-    pushed = {
-        policy: tree(on_delete=policy).pushes(Change(at("A"), ROOT, None))
-        for policy in ("keep", "clear", "delete", "restrict")
-    }
-    assert pushed == {"keep": False, "clear": True, "delete": True, "restrict": True}
-
-
-@pytest.mark.parametrize("name", ["ParentId", *NAMES])
-def test_path_pulls_on_link_and_copies(name):
-    """An item is pulled if its parent or an attribute of the rule changed, by whichever writer."""
-    old = part("B", "A", Path="A|B")
-    assert tree().pulls(Change(at("B"), old, {**old, name: s("foreign")}))
-    assert not tree().pulls(Change(at("B"), old, {**old, "name": s("foreign")}))
-
-
-def test_path_guards_parent_and_source():
-    """A write is refused once the parent named, its path or what is carried is another; siblings do not matter."""
-    one, child = tree(), part("B", "A")
-    assert holds(one.link_guard(child), {**child, "name": s("x"), "Path": s("x")})
-    assert not holds(one.link_guard(child), part("B", "C"))
-    assert not holds(one.link_guard(child), part("B"))
-    assert not holds(one.link_guard(part("B")), child)
-    assert holds(one.source_guard(ROOT), {**ROOT, "GraphId": s("x")})
-    for changed in ({**ROOT, "Path": s("X|A")}, {**ROOT, "tenant": s("t2")}, None):
-        assert not holds(one.source_guard(ROOT), changed)
-
-
-def test_path_causes_no_cycle_by_itself():
-    """A hierarchy is not a cycle of rules; a rule that makes the parent out of the path is one."""
-    nodes = {node.writes[1]: node for node in tree().nodes()}
-    assert set(nodes) == {PATH, GRAPH, DEPTH, TENANT}
-    assert not any(is_cause(one, two) and is_cause(two, one) for one in nodes.values() for two in nodes.values())
-    assert is_cause(nodes[PATH], nodes[DEPTH])
-    other = tree(path=("ParentId",), graph=None, depth=None, carry=())
-    assert is_cause(other.nodes()[0], nodes[PATH])

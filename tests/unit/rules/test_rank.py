@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Test, Transaction, expect_value
@@ -50,14 +48,6 @@ def test_rank_puts_a_child_where_its_amount_belongs():
     assert RULE.write_for(part_of(child), put.item, child) is None
 
 
-@pytest.mark.parametrize("child", [None, order("a", total=n(1)), order("a", "u"), order("a", "v", total=n(1)), order("a", "u", total=n(2))])  # fmt: skip
-def test_rank_keeps_nothing_that_its_child_does_not_say(child):
-    """A child that is gone, points elsewhere or has another amount has no item here."""
-    part = part_of(order("a", "u", total=n(1)))
-    assert isinstance(RULE.write_for(part, item_of(order("a", "u", total=n(1))), child).actions[-1], Delete)
-    assert RULE.write_for(part, None, child) is None
-
-
 def test_rank_tells_what_is_no_number_and_clears_the_place_it_had():
     """A child without a number is blocked once, and its old rank item is deleted."""
     old, new = order("a", "u", total=n(1)), order("a", "u", total=s("soon"))
@@ -74,29 +64,8 @@ def test_rank_tells_a_key_that_has_no_room():
 
 
 # ---------------------------------------------------------------- records
-def test_rank_looks_at_every_record_of_an_item():
-    """Every record of a rank item looks at the child named in its key."""
-    child = order("a", "u", total=n(1))
-    item = item_of(child)
-    at = COUNTS.key_of(item)
-    for old, new in ((None, item), (item, None), (item, {**item, "n": n(7)})):
-        assert list(RULE.parts(Change(at, old, new), MADE.ranks)) == [Part(RULE, at, key_of(child))]
-    put = RULE.write_for(part_of(child), {**item, "n": n(7)}, child).actions[-1]
-    assert put.item == item
-    assert expect_value(("n",), n(7)) in put.guard
-
-
 def test_rank_deletes_an_item_whose_key_names_no_child():
     """A check of no item would fail the whole batch, so the transaction has the delete alone."""
     at = key(COUNTS, "spent/R/u", "-")
     write = RULE.write_for(Part(RULE, at, None), {**at.attributes(), "n": n(1)}, None)
     assert write == Transaction((Delete(at, (Condition(Test.EXISTS, ("PK",)), expect_value(("n",), n(1)))),))
-
-
-def test_rank_looks_at_a_child_only_for_what_decides():
-    """A change of other attributes of a child is not looked at; a child without parent or amount has no part."""
-    child = order("a", "u", total=n(1), status=s("OPEN"))
-    assert list(RULE.parts(Change(key_of(child), child, {**child, "status": s("PAID")}), ORDER)) == []
-    assert len(list(ranked(where=OPEN).parts(Change(key_of(child), child, {**child, "status": s("PAID")}), ORDER))) == 1
-    for nowhere in (order("a"), order("a", total=n(1)), order("a", "u")):
-        assert list(RULE.parts(Change(key_of(child), None, nowhere), ORDER)) == []

@@ -133,53 +133,9 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
     assert isinstance(rule.write_for(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
 
 
-def test_tally_leaves_a_broken_entry():
-    """An entry in another form blocks its child, because the former contribution is unknown."""
-    broken = {**entry_key().attributes(), "n": n(1)}
-    assert judged(tally(), order("a", "u", total=n(1)), broken).reason == "EntryBroken"
-
-
 # ---------------------------------------------------------------- moves
-@pytest.mark.parametrize(
-    ("options", "child", "increments"),
-    [
-        ({}, order("a", "u", total=n(5)), (added(U, ("n", "3")),)),
-        ({}, order("a", "v", total=n(2)), (added(U, ("n", "-2")), added(V, ("n", "2")))),
-        ({"per": ("status",)}, order("a", "u", total=n(2), status=s("PAID")), (added(U, ("n", "-2"), ("=PAID", "2")),)),
-    ],
-)  # fmt: skip
-def test_tally_moves_a_contribution_in_one_transaction(options, child, increments):
-    """A changed contribution is subtracted from the old total and added to the new one in a single transaction."""
-    entry = entry_of(tally(), order("a", "u", total=n(2)))
-    *moved, put = judged(tally(**options), child, entry).actions
-    assert tuple(moved) == increments
-    assert judged(tally(**options), child, put.item) is None
-
-
-def test_tally_follows_a_change_of_shards():
-    """An entry names its total by the whole key: when the shards change, it is taken from the one it was added to."""
-    child = order("a", "u", total=n(2))
-    sharded = tally(shards=4)
-    old, new, _ = judged(sharded, child, entry_of(tally(), child)).actions
-    shard = choose_shard(entry_key(), 4)
-    assert (old, new) == (added(U, ("n", "-2")), added(key(COUNTS, f"spent/T{shard}/u", "-"), ("n", "2")))
-
-
 def test_tally_spreads_children_over_shards():
     """Every shard gets some of many children, and each child always the same one."""
     shards = [choose_shard(entry_key(str(order_id)), 4) for order_id in range(100)]
     assert set(shards) == {0, 1, 2, 3}
     assert choose_shard(entry_key("a"), 4) == 3  # a fixed value: another Python must agree
-
-
-# ---------------------------------------------------------------- records
-CHILD = order("a", "u", total=n(2), status=s("OPEN"), note=s("x"))
-
-
-@pytest.mark.parametrize("change", [{"user_id": s("v")}, {"total": n(3)}, {"status": s("PAID")}, {"kind": s("gift")}, {"region": s("n")}])  # fmt: skip
-def test_tally_looks_at_a_child_that_changed_in_what_decides(change):
-    """Link, amount, weight, group and what `where` reads: a change of any of them is a reason to look, and of nothing else."""
-    rule = tally(per=("region",), weights=Weights(("kind",), {}), where=OPEN)
-    record = Change(key_of(CHILD), CHILD, {**CHILD, **change})
-    assert list(rule.parts(record, rule.source)) == [Part(rule, entry_key(), key_of(CHILD))]
-    assert list(rule.parts(Change(key_of(CHILD), CHILD, {**CHILD, "note": s("y")}), rule.source)) == []

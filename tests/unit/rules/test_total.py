@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.items import Change
-from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.tally import TotalRule
-from sync_rules.rules.ledger import make_ledger_entities, write_fields
 from sync_rules.rules.rule import Blocked
-from tests.support.builders import entity, key, m, n, s, table
-from tests.support.ledgers import COUNTS, ORDER, USER, ledger, tally
+from tests.support.builders import m, n, s
+from tests.support.ledgers import USER, ledger, tally
 
 INTO = ("stats", "spent")
 
@@ -54,12 +51,3 @@ def test_total_is_the_sum_over_the_shards(options, sources, value):
 def test_total_tells_what_it_cannot_say(sources, reason):
     """A total without a possible key, with a broken number or with too many digits blocks the parent's attribute."""
     assert total(2).compute_values(sources, {"user_id": s("u")}) == Blocked(reason)
-
-
-def test_total_hints_at_a_parent_with_a_number_for_a_key():
-    """Numbers in keys come back out of the text."""
-    years = entity("year", table("years", {"year": "N"}))
-    at = make_ledger_entities("sold", ORDER, years, COUNTS).totals
-    rule = TotalRule("sold", at, years, into=("sold",), function="count", books=tally().books)
-    record = Change(at.key_of(write_fields("parent", years, key(years.table, "2024.0"))), None, {})
-    assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]
