@@ -35,6 +35,14 @@ class Shop(Site):
         self.put("posts", *(post(str(i), str(1 + i % 2), f"post {i}") for i in range(4)))
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
+    def create_state_table(self, name: str) -> None:
+        self.client.create_table(
+            TableName=name,
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
     def right(self) -> int:
         """The number of orders that have the name of their user."""
         return sum(item.get("user_name") == s("Ada") for item in self.items("shop"))
@@ -90,12 +98,7 @@ def test_backfill_engine_changes_what_plan_lists_and_brings_every_kind_in_line(s
 def test_backfill_engine_keeps_its_state_in_a_table(shop):
     """With a table as --state there is no file: the table has which rules were done, for all machines."""
     state = shop.prefix + "state"
-    shop.client.create_table(
-        TableName=state,
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    shop.create_state_table(state)
     shop.fill()
     code, _ = shop.backfill("--state", f"table:{state}", "--rule", "names", "--rule", "counted")
     assert code == 0

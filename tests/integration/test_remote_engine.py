@@ -20,12 +20,12 @@ from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failure_records import make_failure_record
+from tests.integration.test_backfill_engine import Shop
 from tests.support import engines
-from tests.support.builders import n, s
+from tests.support.builders import s
 from tests.support.cold import start_cold
-from tests.support.every_kind import RULES, order, part, post, text_of, user
+from tests.support.every_kind import order, user
 from tests.support.inaccount import Machine
-from tests.support.sites import Site
 from tests.support.worlds import context
 from tests.unit.jobs.test_remote_backfill import InPeace
 
@@ -66,19 +66,14 @@ class Local:
         return self.ended[name]
 
 
-class Deployed(Site):
+class Deployed(Shop):
     """A shop with a rule of every kind, as the template deploys it."""
 
     def __init__(self, url: str, tmp_path, capsys, monkeypatch) -> None:
-        super().__init__(url, tmp_path, lambda prefix: text_of(RULES, prefix))
-        self.capsys, self.sqs, s3 = capsys, aws.sqs(url), aws.s3(url)
+        super().__init__(url, tmp_path, capsys)
+        self.sqs, s3 = aws.sqs(url), aws.s3(url)
         state, bucket = self.prefix + "state", self.prefix + "bucket"
-        self.client.create_table(
-            TableName=state,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        self.create_state_table(state)
         s3.create_bucket(Bucket=bucket)
         queues = {name: self.sqs.create_queue(QueueName=self.prefix + name)["QueueUrl"] for name in ("q", "f", "d")}
         self.failures = queues["f"]
@@ -100,12 +95,6 @@ class Deployed(Site):
         for module, verb in ((backfill_command, "backfill"), (verify_command, "verify"), (redrive_command, "redrive")):
             account = Account(stack, Local(verb), self.state, url, None)
             monkeypatch.setattr(module, "find_account", lambda *_given, account=account: account)
-
-    def fill(self) -> None:
-        self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))
-        self.put("shop", *(order(str(1 + i % 2), str(i), i, user_name=s("?")) for i in range(12)))
-        self.put("posts", *(post(str(i), str(1 + i % 2), f"post {i}") for i in range(4)))
-        self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict], str]:
         code = self.command(verb, "--remote", "--format", "jsonl", *options)
@@ -167,16 +156,9 @@ def test_remote_engine_redrive_puts_through_what_failed(deployed):
     assert found["user_name"] == s("Ada")
 
 
-def test_shared_table_swaps_only_what_is_as_it_was(deployed):
-    """A document is saved over what was read and over nothing else; many are read at once, those that are there."""
-    state = deployed.state
-    assert state.swap("a", None, {"n": 1.5, "k": {"b": {"B": b"\x00"}}})
-    assert not state.swap("a", None, {"n": 2})
-    before = state.load("a")
-    assert state.swap("a", before, {"n": 2})
-    assert not state.swap("a", before, {"n": 3})
-    assert state.swap("a", before, {"n": 2})  # whose answer was lost
+def test_shared_table_loads_many_documents(deployed):
+    """More than one request may name; those that are there."""
     names = [f"doc/{i}" for i in range(230)]
     for name in names[:205]:
-        state.save(name, {"name": name})
-    assert state.load_many([*names, "a"]) == {**{name: {"name": name} for name in names[:205]}, "a": {"n": 2}}
+        deployed.state.save(name, {"name": name})
+    assert deployed.state.load_many(names) == {name: {"name": name} for name in names[:205]}

@@ -9,23 +9,15 @@ import boto3
 import pytest
 from boto3.dynamodb.conditions import Attr
 
-from sync_rules.adapters import aws
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.pipeline.books import finish_empty
-from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.write import TransactionCanceled, follow, transact
-from tests.support import engines, every_kind
-from tests.support.worlds import Parked
+from tests.integration import test_write_engine
 
 ADA = {"PK": "USER#7", "SK": "PROFILE", "name": "Ada"}
 
 
-class Site:
+class Site(test_write_engine.Site):
     def __init__(self, endpoint_url: str) -> None:
-        self.rules = every_kind.rules_of(prefix=engines.unique_prefix(), effects=False)
-        engines.create(endpoint_url, self.rules.tables)
-        store = DynamoStore(aws.dynamodb(endpoint_url), self.rules.tables)
-        assert run_work(finish_empty(self.rules), World(store, NULL_PORTS, Parked())) == ()
+        super().__init__(endpoint_url)
         local = {"region_name": "us-east-1", "aws_access_key_id": "local", "aws_secret_access_key": "local"}
         self.resource: Any = boto3.resource("dynamodb", endpoint_url=endpoint_url, **local)
         self.name = self.rules.tables["shop"].physical_name

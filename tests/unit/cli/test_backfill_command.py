@@ -18,7 +18,7 @@ from sync_rules.cli.show.backfill import Meter, open_backfill_display
 from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.backfill_run import BackfillRun
 from sync_rules.jobs.backfill.page import Selection
-from sync_rules.jobs.backfill.progress import Totals, load_unfinished_head
+from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.local_files import Files
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
@@ -203,34 +203,14 @@ def test_backfill_of_changed_rules_only(command):
 
 
 # ---------------------------------------------------------------- stopping and going on
-def test_backfill_stopped_says_how_to_go_on_and_does(command):
-    """Stopped, it exits with 130 and saves; --resume does the rest, and counts all of it."""
-    command.patch.setattr("sync_rules.jobs.backfill.page.PAGE_MAX_ITEMS", 4)
-    command.books(20)
-    command.stop_after(2)
-    code, out, _ = command()
-    assert code == 130
-    assert "Not done: " in out
-    assert out.endswith("Continue with the same command and --resume.\n")
-    before = len(command.copied())
-    assert 0 < before < 20
-    command.stop_after(None)
-    code, summary = command.summary("--resume")
-    assert (code, summary["items"], summary["copied"], summary["right"]) == (0, 20, 20, 0)
-    assert load_unfinished_head(FileState(command.state)) is None
-    assert json.loads(command.state.read_text()).keys() == {"applied", "backfill"}
-
-
-def unfinished_one(command: Command, *options: str) -> None:
-    command.books(6)
-    command.stop_after(1)
-    assert command(*options)[0] == 130
-    command.stop_after(None)
-
-
 def test_backfill_with_one_unfinished_wants_to_know(command):
     """An unfinished backfill without --resume or --restart exits with 2 and names its scope and both options."""
-    unfinished_one(command, "--rule", "names", "--where", "shelf == 'x'")
+    command.books(6)
+    command.stop_after(1)
+    code, out, _ = command("--rule", "names", "--where", "shelf == 'x'")
+    assert code == 130
+    assert "Not done: " in out
+    command.stop_after(None)
     command.scene.tap.requests.clear()
     code, out, err = command()
     assert (code, out) == (2, "")

@@ -43,13 +43,6 @@ def test_every_code_has_a_broken_file():
     assert [code for code in CODES if f"[{code}" not in shown] == ["SR005", "SR121"]
 
 
-def test_check_sums_up_what_is_well(tmp_path, capsys):
-    """One line for a file without a problem; exit 0."""
-    (tmp_path / "rules.yaml").write_text(GOOD)
-    assert main.main(["check"]) == 0
-    assert capsys.readouterr().out == "rules.yaml: 1 rule, 2 entities, 2 tables: OK\n"
-
-
 def test_check_lets_warnings_pass_unless_told(tmp_path, capsys):
     """A warning is shown and exits with 0; `--strict-warnings` makes it 1."""
     (tmp_path / "rules.yaml").write_text(GOOD.replace("{book_id: S}", '{book_id: S}, name: "${NEVER_SET}"'))

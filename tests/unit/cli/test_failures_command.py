@@ -119,15 +119,19 @@ def test_failures_says_which_rules_are_gone(failures, tmp_path):
         (["rules.yaml", "--rule", "name"], "Did you mean 'names'"),
         (["missing.yaml"], "missing.yaml"),
         (["--what"], "No such option"),
+        (["--file", "f", "--drop"], "give the rules file too"),
+        (["rules.yaml", "--file", "f", "--drop", "--rule", "names"], "rule names exists"),
     ],
-    ids=["file", "queue", "bucket", "rule", "rules", "option"],
+    ids=["file", "queue", "bucket", "rule", "rules", "option", "drop-without-rules", "drop-of-a-rule"],
 )
 def test_failures_exits_2_for_the_users_mistakes(failures, tmp_path, options, words):
-    """Named, on standard error."""
+    """Named, on standard error. No failure is dropped without rules, nor one of a rule that exists."""
     (tmp_path / "rules.yaml").write_text(RULES)
+    lines(tmp_path / "f", told(), told("gone"))
     code, out = failures(*options, as_json=False)
     assert (code, out) == (2, "")
     assert words in failures.err
+    assert len((tmp_path / "f").read_text().splitlines()) == 2
 
 
 # ---------------------------------------------------------------- counters, and rules that are gone
@@ -180,20 +184,6 @@ def test_failures_drops_those_of_rules_that_are_gone(failures, tmp_path):
     assert (tmp_path / "f").read_text().splitlines() == before[len(gone) :]
     code, text = failures("rules.yaml", "--file", "f", "--drop", as_json=False)
     assert (code, text) == (0, "no failures of rules that no longer exist\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [(["--drop"], "give the rules file too"), (["rules.yaml", "--drop", "--rule", "names"], "rule names exists")],
-)
-def test_failures_drops_nothing_by_mistake(failures, tmp_path, options, words):
-    """Without rules nothing is known to be gone, and failures of a rule that exists are not thrown away."""
-    (tmp_path / "rules.yaml").write_text(RULES)
-    lines(tmp_path / "f", told(), told("gone"))
-    code, _ = failures(*options, "--file", "f", as_json=False)
-    assert code == 2
-    assert words in failures.err
-    assert len((tmp_path / "f").read_text().splitlines()) == 2
 
 
 def test_failures_drops_the_kept_changes_of_calls(failures, tmp_path):

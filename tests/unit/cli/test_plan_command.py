@@ -16,6 +16,7 @@ from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.bulk_loads import BulkLoad
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.requests import Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
 from tests.support.worlds import Scene
@@ -284,14 +285,10 @@ def test_plan_writes_down_each_write_if_asked(command):
     assert SECRET not in path.read_text()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     before = path.read_text()
-    command.scene.tap.before = failing
+    command.scene.tap.refuse(Scan, StoreError("AccessDeniedException", "table books"))
     assert command("--writes", str(path))[0] == 2
     assert path.read_text() == before
     assert sorted(one.name for one in command.folder.iterdir()) == ["rules.yaml", "writes.jsonl"]
-
-
-def failing(_request):
-    raise StoreError("AccessDeniedException", "table books")
 
 
 def test_plan_takes_prices_from_a_file(command):

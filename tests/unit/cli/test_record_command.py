@@ -37,21 +37,6 @@ def take(stream, stopping=lambda: False, *, once=True, **given) -> tuple[Tape, l
     return tape, [int(body["dynamodb"]["SequenceNumber"]) for body in bodies]
 
 
-def test_record_reads_parents_before_children():
-    """The recorder reads a shard after its parent's end, and writes records in the order that it read them."""
-    stream = FakeStream(
-        {
-            "child": FakeShard("parent", records=[shop_record(3), shop_record(4)]),
-            "parent": FakeShard(closed=True, records=[shop_record(1), shop_record(2)]),
-        },
-        page_max_records=1,
-    )
-    tape, positions = take(stream)
-    assert positions == [1, 2, 3, 4]
-    assert command.make_row(tape) == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
-    assert command.format_progress(tape) == "4 records (4 of shop)"
-
-
 def test_record_goes_on_after_what_goes_wrong():
     """A throttle loses no record; records that expired before they were read are reported."""
     stream = FakeStream(
@@ -115,12 +100,18 @@ ONCE = ("record", "--once", "--region", "eu-west-1")
 @pytest.fixture(autouse=True)
 def stream(here, monkeypatch):
     """A stream in memory, with one record."""
-    (here / "rules.yaml").write_text(every_kind.text_of({"names": "copy user.name into order.user_name"}))
+    (here / "rules.yaml").write_text(
+        every_kind.text_of({name: every_kind.RULES[name] for name in ("names", "posts", "counted")})
+    )
     image = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Ada"}}
     body = {**record(1, NewImage=image), "eventName": "INSERT"}
     body["dynamodb"]["Keys"] = {name: image[name] for name in ("PK", "SK")}
     stream = Latest({"s": FakeShard(records=[body])})
-    monkeypatch.setattr(command, "require_tables", lambda _client, _rules: SimpleNamespace(stream_arns=(ARN,)))
+    monkeypatch.setattr(
+        command,
+        "require_tables",
+        lambda _, rules: SimpleNamespace(stream_arns=(ARN,) if {*rules.tables} == {"shop", "posts"} else ()),
+    )
     monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
     monkeypatch.setattr("sync_rules.jobs.consume.local_run.WAIT_SECONDS", 0)
 
@@ -135,6 +126,7 @@ def test_record_command_writes_a_recording(run, tmp_path):
     assert body["dynamodb"]["NewImage"]["name"] == {"S": "Ada"}
     code, out, _ = run(*ONCE, "--out", "r.jsonl", "--append", "--from-now", "--format", "json")
     assert (code, json.loads(out)["records"]) == (0, 0)
+    assert run(*ONCE, "--out", "posts.jsonl", "--table", "posts")[:2] == (0, "no records in posts.jsonl\n")
 
 
 def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):

@@ -13,6 +13,7 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.kept_calls import CallsInFolder
+from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
 from sync_rules.model.items import Change, Failure
@@ -22,9 +23,10 @@ from sync_rules.pipeline.messages import CallMessage, PullMessage, format_messag
 from tests.support import every_kind
 from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
+from tests.support.fake_stream import FakeShard
 from tests.support.worlds import event_of
 from tests.unit.cli.command_line import SECRET, CommandLine
-from tests.unit.jobs.test_redrive import Days, batch_of
+from tests.unit.jobs.test_redrive import Days, Reader, batch_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TEXT = TABLES.format(prefix="") + ENTITIES + f"rules:\n  names: {RULES['names']}\n  posts: {RULES['posts']}\n"
@@ -119,6 +121,31 @@ def test_redrive_empties_the_local_files(command):
     assert (code, out) == (0, ["2 retried and removed, 2 written"])
     assert command.copied() == ["a", "b"]
     assert held(here / ".sync-rules-failures.jsonl") == held(here / ".sync-rules-failures.batches.jsonl") == []
+
+
+def test_redrive_takes_entries_out_of_a_queue_and_a_bucket(command):
+    """A message, and a batch that Lambda gave up and stored in S3, are retried and deleted."""
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket="given-up")
+    s3.put_object(Bucket="given-up", Key="aws/lambda/u/1", Body=json.dumps(command.given_up("b")).encode())
+    places = ("--queue", command.queue(format_message(PullMessage(command.at("a")))), "--bucket", "s3://given-up/aws/")
+    assert main.main(["failures", *places]) == 1
+    assert "queue failed: 1 message received" in command.capsys.readouterr().out
+    assert command(*places)[:2] == (0, ["2 retried and removed, 2 written"])
+    assert command.copied() == ["a", "b"]
+    assert (s3.list_objects_v2(Bucket="given-up")["KeyCount"], command.queued(places[1])) == (0, [])
+
+
+def test_redrive_reads_a_batch_without_records_from_its_stream(command):
+    """A batch names a span of a stream, as a queue keeps it: the command reads the records there."""
+    body, file = command.given_up("b"), command.path / "f.jsonl"
+    (record,) = json.loads(body.pop("payload"))["Records"]
+    records = [{**record, "dynamodb": {**record["dynamodb"], "SequenceNumber": str(number)}} for number in (1, 2)]
+    stream = Reader({"shard-0": FakeShard(records=records)})
+    command.patch.setattr(redrive, "DynamoDBStreams", lambda _client: stream)
+    lines(file, body)
+    assert command("--file", str(file))[0] == 0
+    assert (command.copied(), held(file)) == (["b"], [])
 
 
 def test_redrive_keeps_what_fails_again(command):

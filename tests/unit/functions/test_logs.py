@@ -152,6 +152,7 @@ def test_logs_are_bounded(names):
     names.stream()
     lines = names.lines()
     assert len(told(lines, "item not finished, delivered again")) == logs.LINES_MAX
+    assert told(lines, "item not finished, delivered again")[0]["reason"] == "ThrottlingException: table"
     assert told(lines, "invocation done")[0]["unlogged"] == 200
 
 
@@ -172,7 +173,7 @@ def test_logs_keep_failures_that_have_no_other_place(monkeypatch, capsys):
 
 
 # ---------------------------------------------------------------- secret
-MARK, KEY_MARK = "SECRETVALUE", "secretkey"
+MARK = "SECRETVALUE"
 
 
 def test_logs_show_keys_when_asked(names, monkeypatch):

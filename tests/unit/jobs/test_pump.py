@@ -183,19 +183,6 @@ def test_pump_takes_an_unknown_identifier_for_a_complete_failure(name):
     assert h.delivered == [[1, 2], [1, 2]]
 
 
-def test_pump_pauses_before_it_delivers_the_rest_again():
-    """Records of a batch that failed come again after the first pause and not at once; each delivery of a record counts."""
-    h = Harness(shard(1, 2, 3), answer=fails_at(2))
-    steps = h.mapping.poll()
-    steps += h.mapping.poll()
-    assert h.delivered == [[1, 2, 3]]
-    h.clock.ms += h.settings.retry_first_ms
-    h.answer = lambda _event: None
-    steps += h.mapping.poll()
-    assert h.delivered == [[1, 2, 3], [2, 3]]
-    assert (steps.finished, steps.batches) == (3, 2)
-
-
 def test_pump_takes_an_exception_for_a_complete_failure():
     """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept. A
     batch that was given up after it says so: `functionError`.
@@ -233,7 +220,7 @@ def test_pump_gives_up_after_the_retries_and_goes_on():
     total = h.until_idle()
     assert h.delivered == [[1, 2], [2], [2], [2], [2], [3]]
     assert [g["requestContext"]["condition"] for g in h.given_up] == ["RetryAttemptsExhausted"]
-    assert (total.records_dropped, total.finished, h.after()) == (1, 2, "3")
+    assert (total.records_dropped, total.finished, total.batches, h.after()) == (1, 2, 6, "3")
 
 
 def test_pump_keeps_a_batch_that_the_destination_did_not_take():
@@ -313,39 +300,6 @@ def test_pump_waits_longer_for_a_shard_that_is_not_found_again():
     assert asked["iterator"] < 10
     assert asked["shards"] < 10
     assert not h.mapping.idle
-
-
-def test_pump_reads_on_in_a_shard_that_is_listed_again():
-    """A description may leave a shard out for a moment: when it is back it is read on, whatever was still unfinished."""
-    h = Harness(shard(1, 2), answer=fails_at(1), maximum_retry_attempts=10_000)
-    h.mapping.poll()
-    held = h.stream.held.pop("shard-0")
-    h.mapping.look_again()
-    h.mapping.poll()
-    h.clock.ms += 60_000
-    h.mapping.poll()
-    held.records.append(record(3))
-    h.stream.held["shard-0"] = held
-    h.answer = lambda _event: None
-    h.clock.ms += 60_000
-    h.until_idle()
-    assert h.delivered[-2:] == [[1, 2], [3]]
-
-
-def test_pump_forgets_a_shard_that_is_gone_for_good():
-    """A shard that was trimmed away while it had nothing unfinished is forgotten, and the stream is read on."""
-    h = Harness(shard(1), shard(2))
-    h.until_idle()
-    del h.stream.held["shard-0"]
-    h.mapping.look_again()
-    h.mapping.poll()
-    for _ in range(3):
-        h.clock.ms += h.settings.shard_refresh_ms
-        h.mapping.poll()
-    h.stream.held["shard-1"].records.append(record(3))
-    h.until_idle()
-    assert h.delivered == [[1], [2], [3]]
-    assert [p.shard_id for p in h.mapping.progress] == ["shard-1"]
 
 
 def test_pump_pauses_after_a_read_that_failed():

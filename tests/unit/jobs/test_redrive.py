@@ -170,16 +170,6 @@ def stuck_copy(scene: Scene):
     scene.tap.result = lambda _write: None
 
 
-def stuck_mirror(scene: Scene):
-    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")))
-    scene.rest()
-    scene.put("shop", user("2", name=s("Bea"), email=s("a@x")))
-    scene.rest()
-    scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
-    scene.memory.delete(scene.at("shop", "EMAIL#a@x", "EMAIL"))
-    scene.records.clear()
-
-
 def stuck_element(scene: Scene):
     scene.there("shop", user("1", orders=s("no set")))
     scene.put("shop", order("1", "a", 1))
@@ -189,7 +179,6 @@ def stuck_element(scene: Scene):
 
 STUCK = {
     "copy": (stuck_copy, ("names", "ItemTooLarge")),
-    "mirror": (stuck_mirror, ("mails", "KeyTaken")),
     "collect": (stuck_element, ("tags", "NotASet")),
 }
 
@@ -310,13 +299,6 @@ def test_redrive_keeps_an_orphan_until_its_source_is_there_again(on_delete, reas
 
 
 # ---------------------------------------------------------------- records that do not say which part they are about
-NAMELESS = {
-    "entry": ("counted.ledger", "ledger", "counted/L/USER#1", "ORDER#a"),
-    "rank": ("least.ledger", "ledger", "least/R/USER#1\x1fPROFILE", "11305\x1fUSER#1\x1fORDER#a"),
-    "elements": ("tags", "shop", "USER#1", "PROFILE"),
-}
-
-
 def test_redrive_keeps_a_mirror_of_nobody_knows_what():
     """A mirror that is not there, of a source that neither its key nor its failure record names, is no success."""
     bench = Bench(every_kind.rules_of(effects=False))
@@ -387,20 +369,6 @@ def test_redrive_names_what_cannot_be_put_through():
 
 
 # ---------------------------------------------------------------- batches
-
-
-def test_redrive_of_a_batch_records_what_is_parked():
-    """An item parked during a batch's redrive gets a failure record, and the batch is done."""
-    bench = Bench()
-    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
-    shelf = Shelf(bench.given_up())
-    at = bench.scene.at("shop", "USER#1", "ORDER#a")
-    bench.scene.tap.result = lambda write: (
-        Result(Status.REJECTED, reason="ItemTooLarge") if getattr(write, "key", None) == at else None
-    )
-    tally = bench.redrive(shelf).tally
-    assert shelf.bodies == []
-    assert (("names", "ItemTooLarge") in bench.recorded.told, tally.parked) == (True, len(bench.recorded.told))
 
 
 def test_redrive_names_batches_of_other_tables_and_poison():
@@ -541,35 +509,6 @@ def attached() -> Bench:
     scene.there("books", book_item("b1", "a1", author_name=s("Ada")))
     scene.put("authors", author_item("a1", name=s("Bea")))
     return bench
-
-
-def test_redrive_waits_for_second_looks_before_it_removes():
-    """A batch is removed only after the second look of its push through an index."""
-    bench = attached()
-    scene = bench.scene
-    shelf = Shelf(bench.given_up())
-    scene.there("books", book_item("late", "a1", author_name=s("Ada")))
-    seen = []
-
-    def hide(request):
-        seen.append((bench.days.slept, len(shelf.bodies)) if isinstance(request, List) else None)
-
-    scene.tap.before = hide
-    hidden = scene.memory.list
-    at = scene.at("books", "late")
-    scene.memory.list = lambda request: without(hidden(request), at, scene) if not bench.days.slept else hidden(request)
-    redriver = bench.redrive(shelf, rest=False)
-    assert (len(shelf.bodies), redriver.tally.done) == (1, 0)
-    assert scene.item(at)["author_name"] == s("Ada")
-    redriver.rest()
-    assert scene.item(at)["author_name"] == s("Bea")
-    assert shelf.bodies == []
-    assert bench.days.slept == [60, 120]
-
-
-def without(page, at, scene):
-    table = scene.rules.tables[at.table]
-    return replace(page, items=tuple(item for item in page.items if table.key_of(item) != at))
 
 
 def test_redrive_leaves_a_batch_whose_second_look_failed():

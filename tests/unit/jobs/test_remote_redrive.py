@@ -12,13 +12,13 @@ from sync_rules.jobs.account.account_redrive import RedriveWork, add_counts, loa
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure
-from sync_rules.model.values import Item
 from sync_rules.pipeline.failed_entries import FailedEntry
 from sync_rules.pipeline.failure_records import make_failure_record
 from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from tests.support.builders import key, order_item, s, shop, user_item
 from tests.support.inaccount import KilledError, Machine, SharedMemory
 from tests.support.worlds import Scene, event_of
+from tests.unit.jobs.test_redrive import batch_of
 from tests.unit.jobs.test_remote_backfill import LONG_MS, InPeace
 
 
@@ -138,20 +138,6 @@ def six() -> list[str]:
     return [text_of(str(number)) for number in range(6)]
 
 
-def batch_of(*changes: Change) -> str:
-    """A batch that Lambda gave up."""
-    event = event_of(shop(), *changes)
-    arn = event["Records"][0]["eventSourceARN"]
-    info = {"shardId": "shard", "startSequenceNumber": "1", "endSequenceNumber": "2", "streamArn": arn}
-    return json.dumps({"DDBStreamBatchInfo": info, "payload": json.dumps(event)})
-
-
-def change(new: Item, old: Item | None = None) -> Change:
-    at = shop().tables["shop"].key_of(new)
-    assert at is not None
-    return Change(at, old, new, "1")
-
-
 def test_remote_redrive_short_of_time_goes_on_and_ends():
     """A call processes the entries it has time for, and later calls the others."""
     gone = text_of("1", rule="gone")
@@ -238,8 +224,9 @@ def test_remote_redrive_ends_a_heavy_batch_in_time():
     for user in range(20):
         scene.there("shop", user_item(str(user), name=s("Ada")), *(order_item(str(user), str(i)) for i in range(50)))
     scene.queue.broken = "Down"  # or the pushes would be handed over
-    renamed = (change(user_item(f"{user}", name=s("Ada")), user_item(f"{user}", name=s("Bob"))) for user in range(20))
-    box = Place(batch_of(*renamed))
+    users = [(scene.at("shop", f"USER#{user}", "PROFILE"), str(user)) for user in range(20)]
+    renamed = [Change(at, user_item(user, name=s("Bob")), user_item(user, name=s("Ada")), "1") for at, user in users]
+    box = Place(json.dumps(batch_of(event_of(scene.rules, *renamed))))
     account = Account(LONG_MS, scene, batches=box)
     assert account.run()["error"] == ""
     assert len(scene.tap.requests) <= 1 + scene.limits.side_by_side_max_lists

@@ -160,18 +160,6 @@ def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     assert [request.keys for request in tap.seen(Read)] == [(keys[forgotten],)]
 
 
-def test_dry_store_shows_a_page_that_comes_again_as_it_was_left():
-    """A page that is scanned again shows the dry run's writes on it; another segment's scan forgets them."""
-    rules, store = books(1)
-    dry = DryStore(store, rules, frozenset(rules.rules))
-    first = Scan("books", 100, consistent=True)
-    dry.scan(first)
-    dry.apply(Apply((copy_on(rules, 0),)))
-    assert dry.scan(first).items[0]["author_name"] == s("Ada")
-    dry.scan(replace(first, segment=0, total_segments=2))
-    assert "author_name" not in dry.scan(first).items[0]
-
-
 def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():
     """`apply` raises nothing: a store that does not answer is a failure of the write, which comes again."""
     tap = Tap(MemoryStore(TABLES))

@@ -6,11 +6,11 @@ import pytest
 
 from sync_rules.cli import main
 from sync_rules.deploy import files
-from sync_rules.jobs.streams import RecordsPage, Shard
 from sync_rules.lab.demo.example import ExpiringReader, find_folder, read_answers
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.records import read_event
 from tests.support.builders import key, shop
+from tests.support.fake_stream import FakeShard, FakeStream
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/t-shop/stream/2026"
 RULES = shop("t-")
@@ -63,22 +63,6 @@ def test_demo_read_py_needs_the_function(tmp_path):
 
 
 # ---------------------------------------------------------------- Time to Live
-class OneShard:
-    """A stream that gives the same records whenever it is read."""
-
-    def __init__(self, *records: dict) -> None:
-        self._records = records
-
-    def shards(self, _stream_arn: str) -> tuple[Shard, ...]:
-        return (Shard("s"),)
-
-    def iterator(self, _stream_arn: str, _shard_id: str, _after: str | None) -> str:
-        return "i"
-
-    def records(self, _stream_arn: str, _iterator: str, _limit: int) -> RecordsPage:
-        return RecordsPage(self._records, None)
-
-
 def record(name: str, number: int, pk: str = "USER#1") -> dict:
     image = {"PK": {"S": pk}, "SK": {"S": "PROFILE"}}
     change = {"Keys": image, "SequenceNumber": str(number), "OldImage" if name == "REMOVE" else "NewImage": image}
@@ -92,8 +76,7 @@ def expired(reader: ExpiringReader) -> list[bool]:
 
 def test_expiring_reader_marks_one_delete_of_the_item():
     """The next delete of an item marked as expired is marked as one by Time to Live; no other record is."""
-    reader = ExpiringReader(
-        OneShard(record("REMOVE", 1, "USER#2"), record("INSERT", 2), record("REMOVE", 3), record("REMOVE", 4))
-    )
+    records = [record("REMOVE", 1, "USER#2"), record("INSERT", 2), record("REMOVE", 3), record("REMOVE", 4)]
+    reader = ExpiringReader(FakeStream({"s": FakeShard(records=records)}))
     reader.expire("t-shop", KEY)
     assert expired(reader) == [False, False, True, False]

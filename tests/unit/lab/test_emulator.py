@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.lab import engine_process
-from sync_rules.lab.embedded_engine import LOOPBACK, Server, find_free_port, is_answering, run_engine, run_server
+from sync_rules.lab.embedded_engine import Server, find_free_port, is_answering, run_engine, run_server
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import Apply
 from tests.support.builders import key, s, table, update
@@ -37,14 +37,6 @@ def port_of(url):
 
 def wait_until(fact, seconds=20):
     Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(seconds), wait=wait_fixed(0.02))(fact)
-
-
-def test_engine_serves_while_it_is_needed():
-    """The engine serves on the loopback interface inside the block, and is gone afterwards."""
-    with run_engine() as engine:
-        assert engine.url.startswith(f"http://{LOOPBACK}:")
-        assert aws.dynamodb(engine.url).list_tables()["TableNames"] == []
-    assert not is_answering(port_of(engine.url), "/")
 
 
 def test_engine_dies_with_its_parent(tmp_path):

@@ -177,14 +177,6 @@ def test_scenarios_are_found_below_folders(tmp_path):
     assert [str(file.relative_to(tmp_path)) for file in found] == expected
 
 
-@pytest.mark.parametrize(("name", "said"), [("empty", "expected scenario.yaml or"), ("none", "no such file or folder")])
-def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
-    """A path with no scenario is a mistake, not a success."""
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match=f"{name}: {said}"):
-        find_scenarios([tmp_path / name])
-
-
 # ---------------------------------------------------------------- what is wrong with a file
 @pytest.mark.parametrize(
     ("scenario", "said"),

@@ -57,22 +57,6 @@ def site() -> Site:
     return Site()
 
 
-def test_follow_decorates_a_function(site):
-    """Each call is a block: copies are right when it returns, and its value comes through."""
-
-    @site.noting
-    def place(user_id: str) -> str:
-        """Place an order."""
-        site.put(user_id)
-        assert not site.copied(user_id)
-        return f"placed {user_id}"
-
-    assert place("1") == "placed 1"
-    assert site.copied("1")
-    assert site.noting.result.writes
-    assert (place.__name__, place.__doc__) == ("place", "Place an order.")
-
-
 def test_follow_a_block_within_a_block_follows_its_own(site):
     """The inner block ends first, with what was written in it; the outer one still has its own."""
     with site.noting:
@@ -97,6 +81,7 @@ def test_follow_blocks_of_threads_are_apart(site):
 
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(slowly)
+        assert slowly.__name__ == "slowly"
         assert written.wait(60)
         with site.noting:
             site.put("2")
