@@ -39,17 +39,22 @@ class FailureRaiser:
 
 @dataclass
 class PullGroup:
-    """Pulls of one rule each, by this rule. The order of the rules is that of their first pulls, and of the work."""
+    """Pulls of one rule each, by this rule. `order`: the rules in the order of the work, that of their first pulls in
+    this group or in earlier groups, because most items name their rules in the same order.
+    """
 
+    order: dict[TargetRule, int] = field(default_factory=dict)
     pulls: dict[TargetRule, dict[ItemKey, Pull]] = field(default_factory=dict)
 
     def admits(self, one: Pull) -> bool:
         """True if a pull may join those of its rule, and so overtake those of the rules after it."""
-        (rule,), rules = one.rules, [*self.pulls]
-        later = rules[rules.index(rule) + 1 :] if rule in self.pulls else ()
-        if any(one.key in self.pulls[other] for other in later):
-            return False
-        return not any(affects(rule, other) for other in rules if other is not rule)
+        (rule,) = one.rules
+        place = self.order.setdefault(rule, len(self.order))
+        return not any(
+            affects(rule, other) or (one.key in pulls and self.order[other] > place)
+            for other, pulls in self.pulls.items()
+            if other is not rule
+        )
 
     def add(self, one: Pull) -> None:
         self.pulls.setdefault(one.rules[0], {})[one.key] = one
@@ -64,7 +69,8 @@ class PullGroup:
         `on_report` is called with the report of each rule.
         """
         reasons: dict[RuleOnItem, str] = {}
-        for rule, pulls in self.pulls.items():
+        for rule in sorted(self.pulls, key=self.order.__getitem__):
+            pulls = self.pulls[rule]
             raiser = FailureRaiser()
             try:
                 report = run_work(pull_targets([*pulls.values()], rules, bounds), replace(world, failures=raiser))

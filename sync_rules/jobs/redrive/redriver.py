@@ -214,7 +214,7 @@ class Redriver:
     def _finish_group(self) -> None:
         """Retry the entries that wait, and close them in their order. Release those that there is no time for."""
         group, self._group = self._group, []
-        pulls, self._pulls = self._pulls, PullGroup()
+        pulls, self._pulls = self._pulls, PullGroup(self._pulls.order)
         self._held_bytes -= sum(len(opened.entry.text) for opened, _ in group)
         self._current, self._looks = tuple(opened for opened, _ in group), 0
         shared = len(group) > 1 and not self._is_late()
