@@ -13,7 +13,6 @@ from sync_rules.audit import compare, verifier
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver
-from sync_rules.jobs.redrive.group import PullGroup
 from sync_rules.model.writes import (
     Condition,
     Delete,
@@ -146,14 +145,6 @@ class ByImages(consumer.Consumer):
         return {"batchItemFailures": [{}] if report.failed else []}
 
 
-def done_all(group: Any, *given: Any) -> dict[Any, str]:
-    """Mutant: all pulls that a group did not finish are taken as done."""
-    retry(group, *given)
-    return {(rule, key): "" for rule, pulls in group.pulls.items() for key in pulls}
-
-
-retry = PullGroup.retry
-
 MUTANTS: Mapping[str, Mutation] = {
     "verify: blind repair": Mutation(blind, VERIFIES),
     "verify: repair creates items": Mutation(creating, VERIFIES),
@@ -169,6 +160,5 @@ MUTANTS: Mapping[str, Mutation] = {
     "verify: totals added up once": Mutation(
         replacing(verifier, "confirm_unbalanced_totals", one_sum), among("people", "booked-groups")
     ),
-    "redrive: failures of a group taken as done": Mutation(replacing(PullGroup, "retry", done_all), REDRIVES),
     "redrive: sources from images": Mutation(replacing(redriver, "Consumer", ByImages), among("redrive", "base")),
 }
