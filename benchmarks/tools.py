@@ -38,7 +38,7 @@ from sync_rules.rules.ruleset import Rules
 
 RULE: Final = "name-on-orders"
 TABLE: Final = "together"
-FAILED_SHARE: Final = 10  # of the items have a failure record: each is looked at alone
+FAILED_SHARE: Final = 10  # of the items have a failure record
 BATCH_RECORDS: Final = 100
 CREATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 ARN: Final = "arn:aws:dynamodb:us-east-1:111122223333:table/together/stream/2026-01-01T00:00:00.000"

@@ -251,6 +251,10 @@ class FailedMessages(_Queue):
             with suppress(StoreError, UserError):  # `close` tries again, and raises
                 self._replace_message(entry.handle)
 
+    def release(self, entry: FailedEntry) -> None:
+        """Let the next reader return this message. `close` makes it visible again."""
+        self._tried.discard(_compute_digest(entry.handle))
+
     def _replace_message(self, identifier: str) -> None:
         self._send(self._instead[identifier])
         self._ask(self._client.delete_message, ReceiptHandle=self._taken[identifier])

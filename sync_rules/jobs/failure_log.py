@@ -126,6 +126,9 @@ class FailedLines:
     def replace(self, entry: FailedEntry, text: str) -> None:
         self._replaced.setdefault(entry.handle, []).append(text.encode() + b"\n")
 
+    def release(self, entry: FailedEntry) -> None:
+        """Do nothing: a line that was not removed stays."""
+
     def close(self) -> None:
         if not (self._removed or self._replaced):
             return

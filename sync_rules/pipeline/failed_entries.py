@@ -46,6 +46,9 @@ class FailureStore(Protocol):
     def replace(self, entry: FailedEntry, text: str) -> None:
         """Rewrite an entry after a failed retry. A store that cannot write leaves it as it is."""
 
+    def release(self, entry: FailedEntry) -> None:
+        """Give back an entry that was not tried. The next reader finds it."""
+
     def close(self) -> None:
         """End the work on these entries. The next reader finds the entries that remain. Raises StoreError."""
 

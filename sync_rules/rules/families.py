@@ -204,6 +204,11 @@ class TargetRule(Rule):
         """True if the pipeline reports this target when its source is deleted."""
         return False
 
+    @property
+    def needs_source(self) -> bool:
+        """False if the rule neither deletes nor restricts any target."""
+        return False
+
     def orphans(self, target: Item) -> bool:
         """True if verify reports this target when its source does not exist. Verify cannot repair it."""
         return self.deletes(target) or self.restricts(target)

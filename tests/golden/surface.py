@@ -588,6 +588,9 @@ class Box:
     def replace(self, entry: FailedEntry, text: str) -> None:
         self._lines.append(f"replaced {entry.where} {text}")
 
+    def release(self, entry: FailedEntry) -> None:
+        self._lines.append(f"released {entry.where}")
+
     def close(self) -> None:
         self._lines.append("closed")
 

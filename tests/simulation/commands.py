@@ -18,6 +18,7 @@ from sync_rules.audit import verifier as verify
 from sync_rules.audit.verify_tally import DriftFinding
 from sync_rules.jobs.backfill import backfill_run, page, throttle
 from sync_rules.jobs.backfill.page import Selection, make_supplies
+from sync_rules.jobs.redrive import redriver
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.books import finish_empty
 from sync_rules.pipeline.messages import PartMessage, PullMessage
@@ -49,10 +50,11 @@ class _Inline:
 
 @contextmanager
 def threadless() -> Iterator[None]:
-    """Commands without threads, which soon set aside what keeps failing."""
+    """Commands without threads, which soon set aside what keeps failing. A redrive begins with a group."""
     runs = count()  # their names: the same each time that a history is played
     with ExitStack() as stack:
         stack.enter_context(patch.object(page, "TRIES_MAX", 2))
+        stack.enter_context(patch.object(redriver, "GROUP_FIRST_ITEMS", 4))
         stack.enter_context(patch.object(backfill_run, "uuid4", lambda: UUID(int=next(runs))))
         for module in (throttle, verify):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", _Inline))

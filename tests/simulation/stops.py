@@ -97,5 +97,8 @@ class Shelf:
     def replace(self, entry: FailedEntry, text: str) -> None:
         ask(Do(f"replaces entry {entry.handle}", lambda: self._texts.update({entry.handle: text})))
 
+    def release(self, entry: FailedEntry) -> None:
+        """Leave the entry where it is."""
+
     def close(self) -> None:
         """Nothing is held open."""

@@ -2,7 +2,8 @@
 
 Invariant: an entry is removed from its place only after its effect, later looks included. An entry that fails again, or
 that cannot be read, stays. A retry is another hint, however late. A record goes through the consumer as in the handler.
-A failure record becomes a strongly consistent look at its item, so no newer write is undone.
+A failure record becomes a strongly consistent look at its item, so no newer write is undone. Failure records share
+reads in groups (`group`). An entry that its group did not finish is retried alone, so no entry fails because of others.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.jobs.redrive.work import describe_entry, list_entry_titles, make_work, split_readable
+from sync_rules.jobs.redrive.group import FailureRaiser, PullGroup, RuleOnItem
+from sync_rules.jobs.redrive.work import describe_entry, find_shared_pull, list_entry_titles, make_work, split_readable
 from sync_rules.jobs.streams import DynamoDBStreams, read_span
-from sync_rules.model.errors import RecordError, StoreError
+from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.model.limits import Bounds, Limits
+from sync_rules.model.sizes import ITEM_MAX_BYTES
 from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, format_message
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
+from sync_rules.pipeline.tasks import Pull
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
@@ -34,6 +39,8 @@ AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at on
 )
 WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
+GROUP_MAX_ITEMS: Final = HELD_MAX_BYTES // ITEM_MAX_BYTES  # their images fit in there, and so do their sources
+GROUP_FIRST_ITEMS: Final = 1  # doubles with each group, because a slow service must not delay many entries
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
 NO_DEADLINE_MS: Final = 900_000
 WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED)
@@ -91,15 +98,6 @@ class WaitingMessage:
     due: float
     looks: int = 0
     opens: list[OpenEntry] = field(default_factory=list)
-
-
-class FailureRaiser:
-    """The Failures for an entry that is itself a failure record: it raises, so the entry fails again and stays in its
-    place.
-    """
-
-    def park(self, failure: Failure) -> None:
-        raise StoreError(failure.reason)
 
 
 @dataclass(frozen=True)
@@ -173,6 +171,11 @@ class Redriver:
         self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=limits, unaccepted=self._unaccepted)
         self._waiting: dict[str, WaitingMessage] = {}
         self._current: Sequence[OpenEntry] = ()
+        self._group: list[tuple[OpenEntry, Pull | None]] = []
+        self._pulls = PullGroup()
+        self._enough: Callable[[], bool] = lambda: False
+        self._begun = self._stopped = False
+        self._group_items = GROUP_FIRST_ITEMS
         self._held_bytes = 0
         self._looks = 0  # before the current entries
 
@@ -180,17 +183,63 @@ class Redriver:
         """Retry the entries of a place, until `enough` returns True after an entry. Return True if no entry is left to
         try. Raises StoreError and UserError if the place does not answer.
         """
-        for entry in place.entries():
-            self.on_entry(entry.where)
-            opened = self._open(entry, place)
-            if opened is not None:
-                self._take(opened)
-            if enough():
-                return False
-        return True
+        self._enough, self._begun, self._stopped, self._group_items = enough, False, False, GROUP_FIRST_ITEMS
+        try:
+            for entry in place.entries():
+                self.on_entry(entry.where)
+                opened = self._open(entry, place)
+                if opened is not None:
+                    self._take(opened)
+                if enough():
+                    self._stopped = True
+                    break
+        except (StoreError, UserError):
+            self._finish_group()
+            raise
+        self._finish_group()
+        return not self._stopped
 
     def _take(self, opened: OpenEntry) -> None:
-        self._current, self._looks = (opened,), 0
+        """Retry an entry after those that wait, or let it wait for others that can share its reads."""
+        one = None if self._is_unaccepted(opened.body) else find_shared_pull(opened.body, self._rules)
+        if one is not None and not self._pulls.admits(one):
+            self._finish_group()
+        self._group.append((opened, one))
+        self._held_bytes += len(opened.entry.text)
+        if one is not None:
+            self._pulls.add(one)
+        if one is None or len(self._group) >= self._group_items or self._held_bytes > HELD_MAX_BYTES:
+            self._finish_group()
+
+    def _finish_group(self) -> None:
+        """Retry the entries that wait, and close them in their order. Release those that there is no time for."""
+        group, self._group = self._group, []
+        pulls, self._pulls = self._pulls, PullGroup(self._pulls.order)
+        self._held_bytes -= sum(len(opened.entry.text) for opened, _ in group)
+        self._current, self._looks = tuple(opened for opened, _ in group), 0
+        shared = len(group) > 1 and not self._is_late()
+        reasons: dict[RuleOnItem, str] = {}
+        if shared:
+            reasons = pulls.retry(self._rules, self._make_bounds(AT_ONCE), self._strict, self._count_report)
+        smooth = not shared or len(reasons) == pulls.count()
+        self._group_items = min(2 * self._group_items, GROUP_MAX_ITEMS) if smooth else GROUP_FIRST_ITEMS
+        for opened, one in group:
+            reason = None if one is None else reasons.get((one.rules[0], one.key))
+            if reason is not None:
+                opened.reason = reason
+                self._close(opened)
+            elif self._is_late():
+                opened.place.release(opened.entry)
+            else:
+                self._retry_alone(opened)
+
+    def _is_late(self) -> bool:
+        """True if no further entry may begin. The first one always may."""
+        self._stopped = self._stopped or (self._begun and self._enough())
+        return self._begun and self._stopped
+
+    def _retry_alone(self, opened: OpenEntry) -> None:
+        self._current, self._looks, self._begun = (opened,), 0, True
         try:
             opened.reason = self._retry(opened.body)
         except RecordError as error:
@@ -282,20 +331,24 @@ class Redriver:
         """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
         if isinstance(body, GivenUp):
             return self._retry_batch(body)
-        known = self.unaccepted is not None or self.only is not None
-        if not known and isinstance(body, FailureRecord) and body.reason.startswith(NOT_ACCEPTED):
+        if isinstance(body, FailureRecord) and self._is_unaccepted(body):
             return body.reason
         pushes = isinstance(body, PushMessage | ChunkMessage)
-        limits = self._consumer.limits if pushes else AT_ONCE
-        bounds = Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS, unaccepted=self._unaccepted())
-        work = make_work(body, self._rules, bounds)
+        work = make_work(body, self._rules, self._make_bounds(self._consumer.limits if pushes else AT_ONCE))
         try:
             report = run_work(work, self._world if pushes else self._strict)
         except StoreError as error:
             return error.reason
-        self.tally.written += sum(count for (_, what), count in report.outcomes.items() if what in WRITTEN)
-        self.tally.acted += sum(count for (_, what), count in report.outcomes.items() if what is Outcome.DONE)
+        self._count_report(report)
         return next(iter(report.failed.values())).reason if report.failed else ""
+
+    def _is_unaccepted(self, body: Failed) -> bool:
+        """True for a failure record of a rule that was not accepted, if nothing here could tell that it is by now."""
+        known = self.unaccepted is not None or self.only is not None
+        return not known and isinstance(body, FailureRecord) and body.reason.startswith(NOT_ACCEPTED)
+
+    def _make_bounds(self, limits: Limits) -> Bounds:
+        return Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS, unaccepted=self._unaccepted())
 
     def _retry_batch(self, batch: GivenUp) -> str:
         if batch.event is not None:
@@ -358,6 +411,11 @@ class Redriver:
         if isinstance(opened.body, FailureRecord | GivenUp):
             now = datetime.fromtimestamp(self.clock(), UTC)
             opened.place.replace(opened.entry, format_compact_json(opened.body.again(reason, now)))
+
+    def _count_report(self, report: Report) -> None:
+        for (_, what), count in report.outcomes.items():
+            self.tally.written += count if what in WRITTEN else 0
+            self.tally.acted += count if what is Outcome.DONE else 0
 
     def _count(self) -> None:
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)

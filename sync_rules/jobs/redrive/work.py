@@ -14,7 +14,7 @@ from typing import Any, Final
 from sync_rules.audit.compare import Drift, compare
 from sync_rules.audit.stock import Stock
 from sync_rules.jobs.backfill.page import Selection, process_item, process_keys
-from sync_rules.model.errors import RecordError
+from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import escape_invisible
@@ -96,10 +96,35 @@ def make_work(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Wo
         if look is None:
             raise _explain_foreign_item(rule)
         return _process_part(failure, look, rules, bounds)
-    one = make_pull(failure.key, rules)
-    if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
+    one = _find_pull(failure.key, rule, rules)
+    if one is None:
         raise _explain_foreign_item(rule)
-    return _pull_target(replace(one, rules=(rule,)), rule, rules, bounds)
+    return pull_targets([one], rules, bounds)
+
+
+def find_shared_pull(body: Failed, rules: Rules) -> Pull | None:
+    """Find the pull that retries an entry, if other pulls of its rule may share the reads. None for all other entries.
+
+    A rule whose source is not its target reads nothing that it writes. A target made of members is held with all of
+    them, and one that rules make has the values of several rules.
+    """
+    if not isinstance(body, FailureRecord) or body.call or body.position:
+        return None
+    rule = rules.find_rule_by_name(body.rule)
+    if not isinstance(rule, TargetRule) or rule.source is rule.target or rule.gathers or rule.makes:
+        return None
+    try:
+        key = body.failure(rules.tables).key
+    except RecordError:
+        return None
+    return None if key is None else _find_pull(key, rule, rules)
+
+
+def _find_pull(key: ItemKey, rule: Rule, rules: Rules) -> Pull | None:
+    """The pull of an item by this rule alone; None if the rule does not write such items."""
+    one = make_pull(key, rules)
+    mine = () if one is None else tuple(each for each in one.rules if each is rule)
+    return replace(one, rules=mine) if one is not None and mine else None
 
 
 def _explain_missing_rule(name: str) -> RecordError:
@@ -196,17 +221,29 @@ def _process_part(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds
     return report
 
 
-def _pull_target(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Pull a target. Report it as failed if it is an orphan, because a pull cannot repair it."""
-    report = yield from do_tasks(Tasks(pulls=(one,)), rules, bounds)
-    (image,) = yield Read((one.key,))
-    if image is not None and (rule.deletes(image) or rule.restricts(image)):
-        asked = Stock()
-        asked.add(image, rules.tables[one.key.table], rules, frozenset([rule.name]))
-        found = yield from compare(asked)
-        if any(different.drift is Drift.ORPHAN for different in found.different):
-            report.note(one.key, Unfinished((rule.name,), SOURCE_DELETED))
+def pull_targets(pulls: Sequence[Pull], rules: Rules, bounds: Bounds) -> Work[Report]:
+    """Pull targets, all by the same rule. Report an orphan as failed, because a pull cannot repair it."""
+    report = yield from do_tasks(Tasks(pulls=tuple(pulls)), rules, bounds)
+    (rule,) = pulls[0].rules
+    if rule.needs_source:
+        keys = tuple(one.key for one in pulls)
+        try:
+            failed = dict.fromkeys((yield from _list_orphans(keys, rule, rules)), SOURCE_DELETED)
+        except StoreError as error:
+            failed = dict.fromkeys(keys, error.reason)
+        for key, reason in failed.items():
+            report.note(key, Unfinished((rule.name,), reason))
     return report
+
+
+def _list_orphans(keys: tuple[ItemKey, ...], rule: TargetRule, rules: Rules) -> Work[list[ItemKey]]:
+    """List the targets whose source does not exist, although the rule needs one. Raises StoreError."""
+    asked, images = Stock(), (yield Read(keys))
+    for image in images:
+        if image is not None and (rule.deletes(image) or rule.restricts(image)):
+            asked.add(image, rule.target.table, rules, frozenset([rule.name]))
+    found = yield from compare(asked)
+    return [different.target for different in found.different if different.drift is Drift.ORPHAN]
 
 
 def _make_message_work(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:

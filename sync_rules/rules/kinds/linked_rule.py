@@ -145,6 +145,10 @@ class LinkedRule(TargetRule):
     def restricts(self, target: Item) -> bool:
         return self.on_delete == "restrict" and self.where_holds({}, target) is True
 
+    @property
+    def needs_source(self) -> bool:
+        return self.on_delete in ("delete", "restrict")
+
     def outlives(self, image: Item) -> bool:
         kept = (copy for copy in self.copies if get(image, copy) is not None and copy not in self.list_defaults(image))
         return bool(self.where_holds({}, image)) and any(kept)

@@ -79,6 +79,19 @@ def test_on_failure_objects_go_on_behind_the_mark(client):
     assert [*OnFailureObjects(client, "kept", "aws/", mark=second.mark).entries()] == []
 
 
+def test_on_failure_objects_that_are_released_come_again(client):
+    """The next reader begins with the first object that was released."""
+    for number in range(4):
+        client.put_object(Bucket="kept", Key=f"aws/{number}", Body=b"x")
+    first = OnFailureObjects(client, "kept", "aws/")
+    entries = first.entries()
+    given = [next(entries) for _ in range(3)]
+    for entry in given[1:]:
+        first.release(entry)
+    second = OnFailureObjects(client, "kept", "aws/", mark=first.mark)
+    assert [entry.handle for entry in second.entries()] == ["aws/1", "aws/2", "aws/3"]
+
+
 def test_on_failure_objects_are_removed_and_never_written(client):
     """One that is done is deleted; one that failed again stays as it is, as a put would look like a new failure."""
     for name in ("done", "again"):

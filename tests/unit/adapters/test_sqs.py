@@ -187,6 +187,16 @@ def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
     assert len([*place(peek=True).entries()]) == 10
 
 
+def test_failed_messages_that_are_released_are_given_to_the_next_reader(place):
+    """A message that was not tried comes again, and no other one does."""
+    first = place(mark="")
+    given = [*first.entries()]
+    for entry in given[5:8]:
+        first.release(entry)
+    first.close()
+    assert texts(place(mark=first.mark).entries()) == texts(given[5:8])
+
+
 def test_failed_messages_with_a_mark_are_each_given_once(place):
     """Successive readers with one mark are each given different messages, and none sent after the first reader began."""
     first = place(mark="")

@@ -46,6 +46,7 @@ class Shelf:
     def __init__(self, *bodies: object) -> None:
         self.texts = {number: body if isinstance(body, str) else json.dumps(body) for number, body in enumerate(bodies)}
         self.broken = ""
+        self.released: list[int] = []
 
     def entries(self) -> Iterator[FailedEntry]:
         for number, text in [*self.texts.items()]:
@@ -58,6 +59,9 @@ class Shelf:
 
     def replace(self, entry: FailedEntry, text: str) -> None:
         self.texts[entry.handle] = text
+
+    def release(self, entry: FailedEntry) -> None:
+        self.released.append(entry.handle)
 
     def close(self) -> None:
         pass

@@ -71,6 +71,9 @@ class Opened:
         if not self.place.hides:
             self.place.lies[entry.handle] = text
 
+    def release(self, entry):
+        self.seen.remove(entry.handle)
+
     def close(self):
         self.place.closed += 1
         if not self.place.gone:
@@ -178,7 +181,7 @@ def test_remote_redrive_after_a_call_died_is_not_done():
     said = account.run()
     assert said["error"] == "NotAllDone"
     assert "failures: a call died with messages in hand; they come back within 16 minutes" in said["cause"]
-    assert len(queue.texts) == 1
+    assert len(queue.texts) == 2  # one entry was done alone; the call died with the next two, which are a group
     assert queue.hidden.issuperset(queue.lies)
     queue.hidden.clear()
     assert account.run(execution="two")["error"] == ""
