@@ -10,6 +10,16 @@ import pytest
 from tests.test_house import ROOT
 
 
+def test_fresh_clone_has_every_target_of_make_that_a_page_or_ci_names():
+    """`make NAME` in code of the documentation is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / ".ci/run", ROOT / ".ci/fresh"]
+    text = "\n".join(page.read_text() for page in pages)
+    command = r"(?:[`\"]|&& )make ([a-z]+)\b|^make ([a-z]+)(?=$| +#| [A-Z]+=)"
+    named = {inside or alone for inside, alone in re.findall(command, text, re.MULTILINE)}
+    assert {"demo", "test", "fresh"} <= named <= targets
+
+
 def test_fresh_installs_by_hash_alone():
     """Whatever make and the action install comes by hash, the build backend too: nothing is resolved on the way."""
     lines = [line for name in ("Makefile", "action.yml") for line in (ROOT / name).read_text().splitlines()]

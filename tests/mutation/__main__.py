@@ -114,8 +114,8 @@ def note_killers(options: argparse.Namespace) -> int:
 
         def note_room(room: str) -> None:
             chosen = (
-                edits_like(options.find_same_field / file_of(room), rooms[room])
-                if options.find_same_field
+                edits_like(options.same / file_of(room), rooms[room])
+                if options.same
                 else drawn(rooms[room], share, options.seed)
             )
             with (options.killers / file_of(room)).open("w") as file:
