@@ -23,6 +23,7 @@ from tests.deploy.stacks import eventually
 from tests.deploy.tools import REGION, ROOT, environment, finished, ministack, tool
 from tests.support.builders import order_item, s, user_item
 from tests.support.cloudformation import read_template
+from tests.support.depth import spread_over_night
 
 PACKAGE: Final = ROOT / "packages/cdk"
 APPS: Final = ROOT / "tests/deploy/cdk"
@@ -145,7 +146,7 @@ def test_cdk_has_the_template_of_infra(synthesize, tmp_path):
     assert python == typescript  # the digests of the bundles too
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", spread_over_night(LANGUAGES))
 def test_cdk_refuses_a_stream_that_rules_cannot_use(synthesize, language):
     """An app with such a table fails with the message of the inputs, whatever class the table has."""
     keys = {"stream": "KEYS_ONLY", "tableName": "test-shop"}

@@ -32,6 +32,7 @@ def test_stack_copies_through_an_index_and_counts(stack: Stack):
     eventually(lambda: stack.item("authors", author_id="a1"), lambda item: item["books"] == {"N": "2"})
 
 
+@pytest.mark.night
 def test_stack_continues_a_large_fan_out_through_the_queue(stack: Stack):
     """Two thousand targets are more than one invocation takes: workers do the rest, and every target is right."""
     stack.put("shop", user_item("many", name=s("Ada")))

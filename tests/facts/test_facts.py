@@ -12,6 +12,7 @@ import pytest
 from sync_rules.extras.proof.probe import ASSUMPTIONS
 from tests.facts import __main__ as facts
 from tests.facts.service_models import SERVICES, ServiceModels, compare_models, read_calls
+from tests.support.depth import spread_over_night
 
 INSTALLED = facts.find_installed()
 STATEMENTS = [(one.number, path) for one in ASSUMPTIONS.values() for path in one.model]
@@ -50,7 +51,7 @@ CHANGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", spread_over_night(CHANGES))
 def test_facts_names_number_and_code_of_what_changed(capsys, what):
     """Exit code 1; the line has the fact's number and the difference, and the code is named."""
     number, change, text = CHANGES[what]

@@ -111,6 +111,7 @@ def test_backfill_engine_keeps_its_state_in_a_table(shop):
     assert code == 0
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
     """A backfill that was stopped or killed resumes, and ends with the same items as one that ran through. Its rate leaves

@@ -109,6 +109,7 @@ def deployed(ministack, tmp_path, capsys, monkeypatch):
     start_cold()
 
 
+@pytest.mark.night
 def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
     """Begun in the account, it ends with everything in line, and says so as a local one does; a second one writes
     nothing, and one of what changed has nothing to do.

@@ -41,6 +41,7 @@ def test_models_page_was_written_of_these_models():
     assert f"{MARK}{compute_digest()} -->" in text, "run `.venv/bin/python -m tests.models --page`"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("one", [one for one in instances() if one.model == "rules"], ids=lambda one: one.name)
 def test_models_hold_or_are_refuted(one):
     """Spin checks the smallest model; `make proofs` checks all."""

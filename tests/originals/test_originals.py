@@ -59,6 +59,7 @@ def run(capsys, *arguments):
     return code, [dict(zip(head, row, strict=True)) for row in rows]
 
 
+@pytest.mark.night
 def test_originals_naive_handler_is_wrong_when_repeated_and_rules_are_right(folder, capsys):
     """A handler that adds differences is right in any order, and wrong after a second delivery or a death."""
     code, (theirs, ours) = run(capsys, folder, "--histories", "20")

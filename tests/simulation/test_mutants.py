@@ -35,6 +35,7 @@ def test_every_mutant_is_listed():
     assert CAUGHT_BY.keys() == MUTANTS.keys()
 
 
+@pytest.mark.night
 def test_second_look_may_be_asked_for_early():
     """A second look queued after the first page converges too, because its targets were attached before the listing.
 
@@ -44,6 +45,7 @@ def test_second_look_may_be_asked_for_early():
         assert not list(failures_in(among("", "index", "two-index"), 0, 100))
 
 
+@pytest.mark.night
 def test_maps_of_many_entries_converge_too():
     """A map with more differing entries than one condition can hold is written whole and converges; here every map is."""
     with patch.object(embed, "ENTRIES_MAX_WRITES", 0):

@@ -152,6 +152,7 @@ def test_propose_asks_before_it_pays(client, capsys, monkeypatch):
     assert not asked
 
 
+@pytest.mark.night
 def test_propose_goes_on_after_an_interrupt(client, folder, capsys, monkeypatch):
     """Ctrl-C ends with 130 and says how to go on; the same command reads no page twice."""
     asked = limit_pages(client, monkeypatch, 30)

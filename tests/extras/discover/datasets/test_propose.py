@@ -77,6 +77,7 @@ def test_propose_leaves_alone_what_only_looks_alike(made):
     assert not found.refused
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("made", TRADES)
 def test_propose_finds_the_rules_of_a_trade(made):
     """Active rules are right, and each kind of copy is found: also newest children, totals of a day, and elements."""

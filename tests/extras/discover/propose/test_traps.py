@@ -16,9 +16,10 @@ from sync_rules.model.items import Alteration
 from tests.extras.discover.datasets.measure import backfill
 from tests.extras.discover.propose.traps import RIGHT, TRAPS, Trap
 from tests.support.builders import attribute_value
+from tests.support.depth import spread_over_night
 from tests.support.gathering import gathered
 
-CASES = [pytest.param(name, made, id=name) for name, made in (TRAPS | RIGHT).items()]
+ALL = TRAPS | RIGHT
 
 
 def find_rules(trap: Trap, folder: Path) -> tuple[Proposal, str]:
@@ -51,10 +52,10 @@ def backfill_rules(trap: Trap, text: str) -> tuple[list[str], Counter[str]]:
     return changed, +overwritten
 
 
-@pytest.mark.parametrize(("name", "made"), CASES)
-def test_traps_change_no_value_that_may_be_right(tmp_path, name, made):
+@pytest.mark.parametrize("name", spread_over_night(ALL))
+def test_traps_change_no_value_that_may_be_right(tmp_path, name):
     """A backfill of the active rules repairs what the data show to be wrong, and leaves all else; right rules are active."""
-    trap = made(name)
+    trap = ALL[name](name)
     found, text = find_rules(trap, tmp_path)
     changed, overwritten = backfill_rules(trap, text)
     assert not changed, text
