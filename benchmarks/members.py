@@ -113,7 +113,7 @@ def measure(members: int) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the rows as a Markdown table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.members", description=__doc__)
-    parser.add_argument("--members", type=int, default=1_000_000)
+    parser.add_argument("--members", type=int, default=100_000)
     asked = parser.parse_args(arguments)
     print("| members | write units each | read units each | CPU us each | greatest memory | seconds |")
     print("|---:|---:|---:|---:|---:|---:|")
