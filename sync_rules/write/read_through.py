@@ -42,7 +42,7 @@ class Applied:
 class ReadThrough(MemoryStore):
     """A store in memory over a real store. `before` holds the items as they were read, None for missing items.
     `outdated`: a listing returned another image of an item than an earlier read. `new`: places where the application
-    asserts that no item exists.
+    asserts that no item exists. `given`: places whose images the application gave, until they are compared.
     """
 
     def __init__(self, store: Store, tables: Mapping[str, Table]) -> None:
@@ -52,6 +52,7 @@ class ReadThrough(MemoryStore):
         self.keys: dict[Place, ItemKey] = {}
         self.outdated = False
         self.new: set[Place] = set()
+        self.given: set[Place] = set()
         self._pages: dict[str, Page] = {}
         self.start_over()
 
@@ -114,10 +115,20 @@ class ReadThrough(MemoryStore):
                     self.know(key, item)
                 elif make_place(key) not in self.new and not is_same_item(self.before[make_place(key)], item):
                     self.outdated = True
+        else:
+            self._compare_given(rows)
         self.load(rows)
         if page.cursor is None:
             return self.list_known_items(request)
         return self._list_beginning(request, {make_place(key) for key in rows}, table)
+
+    def _compare_given(self, rows: Iterable[ItemKey]) -> None:
+        """Read the given items that an index lists: its rows are no images to compare them with."""
+        keys = tuple(key for key in rows if make_place(key) in self.given)
+        for key, item in zip(keys, self._below.read(Read(keys)) if keys else (), strict=True):
+            before = self.before[make_place(key)]
+            self.given.discard(make_place(key))
+            self.outdated |= before is None or item is None or not is_same_item(before, item)
 
     def _query_below(self, request: List) -> Page:
         """One page of the real store, from the beginning, however much was asked for."""

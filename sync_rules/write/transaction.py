@@ -49,9 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransaction:
-    """One attempt to make the transaction. `outdated`: a listing returned another image than an earlier read, or the
-    transaction does not check an item that the application gave.
-    """
+    """One attempt to make the transaction. `outdated`: a listing returned another image than an earlier read."""
 
     planned: Sequence[Planned]
     left: tuple[Left, ...]
@@ -164,8 +162,9 @@ class Transact:
         self._add(replace(self._actions.other("check", entity, key), returns=returns), condition, names, values)
 
     def source(self, entity: str, item: Given) -> None:
-        """Give a whole item as it was read, so that it is not read again. The transaction still checks it. An item that
-        the transaction would not check is read after all: it may say that a rule has nothing to do.
+        """Give a whole item as it was read, so that it is not read again. The transaction checks what it takes from the
+        item. Items that the transaction writes, or that an index lists, are read after all: an old image may say that
+        a rule has nothing to do, and no condition checks that.
         """
         values = self._actions.values(item)
         _, key = self._actions.key_of(entity, values)
@@ -204,11 +203,12 @@ class Transact:
             return self.result
         if len(self._owns) > ACTIONS_MAX:
             raise WriteError(f"{len(self._owns)} actions", f"a transaction has at most {ACTIONS_MAX}: make several")
-        store, attempts = self._begin(), 0
+        store, attempts, sent = self._begin(), 0, 0
         while True:
             attempt = self._attempt(store, fresh=attempts > 0)
             attempts += 1
-            if not attempt.outdated and self._send(attempt, attempts):
+            sent += not attempt.outdated
+            if not attempt.outdated and self._send(attempt, sent):
                 self.result, self._made = Result(attempt.left, len(attempt.planned), attempts), True
                 return self.result
             if not self._deadline.wait(attempts):
@@ -225,15 +225,18 @@ class Transact:
 
     # ------------------------------------------------------------ one attempt
     def make_first_attempt(self) -> PlannedTransaction:
-        """Make the first attempt, with its reads, and do not send it."""
-        return self._attempt(self._begin(), fresh=False)
+        """Make the first attempt that would be sent, with its reads, and do not send it."""
+        store = self._begin()
+        first = self._attempt(store, fresh=False)
+        return self._attempt(store, fresh=True) if first.outdated else first
 
     def _attempt(self, store: Store, *, fresh: bool) -> PlannedTransaction:
         """Read, and let the rules do their work in memory. A given source is believed the first time only."""
         seen = ReadThrough(store, self._rules.tables)
         for place, (key, item) in self._given.items() if not fresh else ():
-            if place not in self._owns or not self._owns[place].new:
+            if place not in self._owns:
                 seen.know(key, item)
+                seen.given.add(place)
         for own in self._owns.values():
             if own.new:
                 seen.know(own.key, None)
@@ -261,8 +264,7 @@ class Transact:
         if left and self._require:
             told = "; ".join(f"{one.rule}: {one.why}" for one in left)
             raise WriteError(f"not all fits into one transaction ({told})", "leave it to the stream: without require")
-        unchecked = set() if fresh else self._given.keys() - {make_place(one.action.key) for one in planned}
-        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated or bool(unchecked))
+        return PlannedTransaction(planned, left, dict(seen.before), seen.outdated)
 
     def _guess_keys(self) -> list[ItemKey]:
         found = [own.key for own in self._owns.values()]

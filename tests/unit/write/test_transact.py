@@ -98,7 +98,12 @@ def test_transact_reads_nothing_that_it_was_given(shop):
         tx.put("order", order("7", "9", 12), new=True)
 
 
-def test_transact_believes_no_given_item_that_it_does_not_check():
+@pytest.mark.parametrize(
+    "own",
+    [lambda _tx: None, lambda tx: tx.check("post", {"post_id": s("p1")}, "attribute_exists(post_id)")],
+    ids=["", "check"],
+)
+def test_transact_believes_no_old_image_of_what_an_index_lists(own):
     """An old image of a post, with another author, would leave its copy wrong and `left` empty."""
     shop = Shop(parse_rules(text_of({"authors": "{copy: user.name, into: post.user_name, settle_seconds: 0}"})))
     shop.scene.put("shop", user("7", name=s("Ada")))
@@ -106,10 +111,25 @@ def test_transact_believes_no_given_item_that_it_does_not_check():
     shop.rest()
     with shop.transact() as tx:
         tx.source("post", post("p1", "8", "Post"))
+        own(tx)
         tx.update("user", user("7"), set={"name": s("Bob")})
     assert tx.result.left == ()
     assert shop.scene.memory.item(shop.scene.at("posts", "p1"))["user_name"] == s("Bob")
     assert shop.written_by_the_stream() == 0
+
+
+def test_transact_believes_no_old_image_of_what_it_writes():
+    """An old image of an order, in another state, would leave out its copy."""
+    shop = Shop(parse_rules(text_of({"names": "{copy: user.name, into: order.user_name, where: \"state == 'OPEN'\"}"})))
+    shop.scene.put("shop", user("7", name=s("Ada")))
+    with shop.transact() as tx:
+        tx.put("order", order("7", "1", 5, state=s("DONE")))
+    shop.scene.memory.update(shop.scene.at("shop", "USER#7", "ORDER#1"), [(("state",), s("OPEN"))])
+    with shop.transact() as tx:
+        tx.source("order", order("7", "1", 5, state=s("DONE")))
+        tx.update("order", order_key("7", "1"), set={"total": n(6)})
+    assert tx.result.left == ()
+    assert item(shop, "USER#7", "ORDER#1")["user_name"] == s("Ada")
 
 
 # ---------------------------------------------------------------- what is left
