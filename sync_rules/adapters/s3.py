@@ -118,7 +118,6 @@ class OnFailureObjects:
         self._bucket = S3Bucket(client, bucket, missing=missing)
         self._prefix = prefix
         self._after = self.mark = mark
-        self._marks: dict[str, str] = {}  # the mark before each object
 
     def entries(self) -> Iterator[FailedEntry]:
         """Read each object when the caller asks for it. Raises StoreError, or UserError if the bucket does not
@@ -127,20 +126,19 @@ class OnFailureObjects:
         start = {"StartAfter": self._after} if self._after else {}
         for found in self._bucket.list(self._prefix, **start):
             text = self._text(found)
-            self._marks[found["Key"]], self.mark = self.mark, found["Key"]
+            before, self.mark = self.mark, found["Key"]
             if text is not None:
-                yield FailedEntry(text, self._bucket.locate(found["Key"]), found["Key"])
+                yield FailedEntry(text, self._bucket.locate(found["Key"]), (found["Key"], before))
 
     def remove(self, entry: FailedEntry) -> None:
-        self._bucket.delete(entry.handle)
-        self._marks.pop(entry.handle, None)
+        self._bucket.delete(entry.handle[0])
 
     def replace(self, entry: FailedEntry, text: str) -> None:
         """Do nothing: objects are never written."""
 
     def release(self, entry: FailedEntry) -> None:
         """Set the mark back to the object before this one."""
-        self.mark = min(self.mark, self._marks[entry.handle])
+        self.mark = min(self.mark, entry.handle[1])
 
     def close(self) -> None:
         """Do nothing: an object that was not removed stays."""

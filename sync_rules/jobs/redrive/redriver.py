@@ -29,7 +29,7 @@ from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, format_message
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
+from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, Remembering, World, run_work
 from sync_rules.pipeline.tasks import Pull
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
@@ -217,6 +217,7 @@ class Redriver:
         pulls, self._pulls = self._pulls, PullGroup(self._pulls.order)
         self._held_bytes -= sum(len(opened.entry.text) for opened, _ in group)
         self._current, self._looks = tuple(opened for opened, _ in group), 0
+        self._forget_items()
         shared = len(group) > 1 and not self._is_late()
         reasons: dict[RuleOnItem, str] = {}
         if shared:
@@ -233,6 +234,10 @@ class Redriver:
             else:
                 self._retry_alone(opened)
 
+    def _forget_items(self) -> None:
+        if isinstance(self.world.store, Remembering):
+            self.world.store.forget()
+
     def _is_late(self) -> bool:
         """True if no further entry may begin. The first one always may."""
         self._stopped = self._stopped or (self._begun and self._enough())
@@ -240,6 +245,7 @@ class Redriver:
 
     def _retry_alone(self, opened: OpenEntry) -> None:
         self._current, self._looks, self._begun = (opened,), 0, True
+        self._forget_items()
         try:
             opened.reason = self._retry(opened.body)
         except RecordError as error:
@@ -313,6 +319,7 @@ class Redriver:
         try:
             body = read_entry(entry.text)
         except RecordError as error:
+            self._finish_group()  # lines are in the order of the entries
             self.tally.unreadable += 1
             self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
             return None
