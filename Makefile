@@ -76,9 +76,11 @@ fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=fork
 	@PYTHON=$(PYTHON) .ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
 
 .PHONY: night
-night: facts soak mutants jepsen  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, every test in depth, all models, all benchmarks, bare Debians
-	DEEP_TESTS=1 $(BIN)/python -m pytest -m "night or not night"  # every test, with all random examples
-	$(BIN)/python -m tests.models
+night: facts  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, every test in depth, all models, all benchmarks, bare Debians
+	@command -v spin >/dev/null || { echo "make night needs spin and gcc: apt install spin gcc"; exit 1; }
+	$(MAKE) engines REQUIRE_ENGINES=1
+	$(MAKE) soak mutants jepsen
+	REQUIRE_ENGINES=1 DEEP_TESTS=1 $(BIN)/python -m pytest -m "night or not night"  # every test, with all random examples
 	$(BIN)/python -m tests.models --night
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie

@@ -120,8 +120,8 @@ class SmallChanges:
 
 
 def rename_steadily(shop: Shop, rate: float, stop: threading.Event) -> None:
-    number = 0
-    while not stop.wait(1 / rate):
+    number, began = 0, time.monotonic()
+    while not stop.wait(max(0.0, began + number / rate - time.monotonic())):
         number += 1
         shop.rename(HOT, f"hot {number}")
 
@@ -129,7 +129,7 @@ def rename_steadily(shop: Shop, rate: float, stop: threading.Event) -> None:
 def measure(shop: Shop, seconds: float, rate: float, hot_rate: float, options: Sequence[str]) -> list[float]:
     """The seconds of each small change. With a `hot_rate`, the hot source changes all the time and the giant once."""
     stop, small = threading.Event(), SmallChanges(shop, rate)
-    hot = threading.Thread(target=rename_steadily, args=(shop, hot_rate, stop))
+    hot = threading.Thread(target=rename_steadily, args=(shop, hot_rate, stop), daemon=True)
     with shop.running(*options):
         small.change()
         small.finish(END_MAX_SECONDS)  # until the run has begun

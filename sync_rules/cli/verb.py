@@ -56,5 +56,8 @@ class Verb:
                     raise UserError(f"{option} and {other} cannot be given together: leave one of them out")
         for option, needed in self.needs.items():
             if option in typed and there.isdisjoint(needed):
-                cure = f"give {' or '.join(needed)} too, or leave {option} out"
+                refused = {other for one in typed for other in self.excludes.get(one, ())}
+                cure = f"leave {option} out"
+                if possible := [one for one in needed if one not in refused]:
+                    cure = f"give {' or '.join(possible)} too, or {cure}"
                 raise UserError(f"{option} needs {' or '.join(needed)}, and has no effect without it: {cure}")

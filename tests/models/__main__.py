@@ -108,9 +108,10 @@ def sections(answers: Sequence[tuple[Instance, Answer]]) -> Iterator[str]:
 
 
 def compute_digest() -> str:
-    """A digest of the models and their instances. The page has that of the models it was written of."""
-    files = sorted([*HERE.glob("*.pml"), HERE / "models.toml"])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    """A digest of the models and their instances, except those of the night. The page has that of its models."""
+    texts = [file.read_bytes() for file in sorted(HERE.glob("*.pml"))]
+    texts += [repr(one).encode() for one in instances() if not one.night]
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
 def models() -> dict[str, Any]:
