@@ -112,10 +112,11 @@ $(CDK)/dist/index.js: $(CDK)/src/index.ts $(CDK)/package-lock.json $(CDK)/tsconf
 
 # Each deployment tool has its own environment: ministack runs the functions that are deployed to it, and packages
 # installed beside it would hide what a bundle lacks.
+# --no-config: the override in pyproject.toml is for the lock files. It has no hash, and uv would refuse it.
 .engines/%/installed: tests/deploy/requirements-%.txt | .venv/installed
 	@echo "installing $* into .engines/$* ..."
 	@rm -rf $(@D) && $(BIN)/python -m venv --without-pip $(@D) && \
-	  { $(BIN)/uv pip install --quiet --python $(@D)/bin/python --no-deps --require-hashes -r $< || \
+	  { $(BIN)/uv pip install --no-config --quiet --python $(@D)/bin/python --no-deps --require-hashes -r $< || \
 	    $(BIN)/python -m pip --quiet --python $(@D)/bin/python install --no-deps --require-hashes -r $<; } && touch $@ || \
 	  echo "$* could not be installed: its tests will be skipped"
 

@@ -116,13 +116,13 @@ class ReadThrough(MemoryStore):
                 elif make_place(key) not in self.new and not is_same_item(self.before[make_place(key)], item):
                     self.outdated = True
         else:
-            self._compare_given(rows)
+            self._compare_given_items(rows)
         self.load(rows)
         if page.cursor is None:
             return self.list_known_items(request)
         return self._list_beginning(request, {make_place(key) for key in rows}, table)
 
-    def _compare_given(self, rows: Iterable[ItemKey]) -> None:
+    def _compare_given_items(self, rows: Iterable[ItemKey]) -> None:
         """Read the given items that an index lists: its rows are no images to compare them with."""
         keys = tuple(key for key in rows if make_place(key) in self.given)
         for key, item in zip(keys, self._below.read(Read(keys)) if keys else (), strict=True):
