@@ -24,7 +24,8 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.failure_log import FailedLines
-from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
+from sync_rules.jobs.redrive.entries import RedriveCounts
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.lab.recording import Body, Header, open_recording, read_recording
 from sync_rules.lab.recording_replay import Replay
 from sync_rules.lab.tape import Tape

@@ -12,7 +12,8 @@ from sync_rules.functions import runtime
 from sync_rules.functions.logs import logger, notes
 from sync_rules.jobs.account.account_redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
+from sync_rules.jobs.redrive.entries import LeftEntry
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.jobs.streams import DynamoDBStreams
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so

@@ -32,7 +32,8 @@ from sync_rules.jobs.account.account_redrive import UNITS, add_counts, load_docu
 from sync_rules.jobs.account.protocol import describe_rules
 from sync_rules.jobs.failure_log import FailureLog, require_writable
 from sync_rules.jobs.local_files import Files, read_wall_clock_ms
-from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
+from sync_rules.jobs.redrive.entries import LeftEntry, RedriveCounts
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.jobs.streams import DynamoDBStreams
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError

@@ -22,7 +22,8 @@ from sync_rules.jobs.account.protocol import (
     load_units,
     report_leftovers,
 )
-from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
+from sync_rules.jobs.redrive.entries import RedriveCounts
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.rules.ruleset import Rules
 

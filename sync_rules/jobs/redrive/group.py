@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from sync_rules.jobs.redrive.ports import FailureRaiser
 from sync_rules.jobs.redrive.work import SOURCE_DELETED, pull_targets
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import has_overlap
 from sync_rules.pipeline.report import Report
@@ -22,19 +23,6 @@ from sync_rules.rules.families import TargetRule
 from sync_rules.rules.ruleset import Rules
 
 RuleOnItem = tuple[TargetRule, ItemKey]
-
-
-@dataclass(frozen=True)
-class FailureRaiser:
-    """The Failures for entries that are themselves failure records: it raises, so the entry fails again and stays in
-    its place. `stuck` has the items that failed so, and not because of a request.
-    """
-
-    stuck: set[ItemKey | None] = field(default_factory=set)
-
-    def park(self, failure: Failure) -> None:
-        self.stuck.add(failure.key)
-        raise StoreError(failure.reason)
 
 
 @dataclass

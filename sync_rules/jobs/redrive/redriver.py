@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.jobs.redrive.group import FailureRaiser, PullGroup, RuleOnItem
+from sync_rules.jobs.redrive.entries import LeftEntry, OpenEntry, RedriveCounts, WaitingMessage
+from sync_rules.jobs.redrive.group import PullGroup, RuleOnItem
+from sync_rules.jobs.redrive.ports import FailureRaiser, KeptCallReader, NewFailures
 from sync_rules.jobs.redrive.work import describe_entry, find_shared_pull, list_entry_titles, make_work, split_readable
 from sync_rules.jobs.streams import DynamoDBStreams, read_span
 from sync_rules.model.errors import RecordError, StoreError, UserError
-from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.items import Outcome
 from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.sizes import ITEM_MAX_BYTES
@@ -27,11 +29,10 @@ from sync_rules.pipeline.acceptance import NOT_ACCEPTED
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Failed, FailedEntry, FailureStore, GivenUp, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, format_message
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, format_message
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, Remembering, World, run_work
+from sync_rules.pipeline.requests import Queue, Remembering, World, run_work
 from sync_rules.pipeline.tasks import Pull
-from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 AT_ONCE: Final = Limits(  # without later looks, what is stuck is recorded at once
@@ -44,91 +45,6 @@ GROUP_FIRST_ITEMS: Final = 1  # doubles with each group, because a slow service 
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
 NO_DEADLINE_MS: Final = 900_000
 WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED)
-
-
-@dataclass(frozen=True, slots=True)
-class LeftEntry:
-    """An entry that stays, and why. `unreadable`: a retry would not help."""
-
-    where: str
-    what: str
-    reason: str
-    unreadable: bool = False
-
-
-@dataclass
-class RedriveCounts:
-    """Counts of entries. `kept` entries stay, because redrive retried only some of their rules. `skipped` entries
-    concern other rules or another function. `records` are stream records, `written` writes to the tables, `acted`
-    calls of functions by `call` rules, `parked` new failure records.
-    """
-
-    done: int = 0
-    kept: int = 0
-    skipped: int = 0
-    again: int = 0
-    unreadable: int = 0
-    records: int = 0
-    written: int = 0
-    parked: int = 0
-    acted: int = 0
-
-
-@dataclass(eq=False)
-class OpenEntry:
-    """An entry that is being retried. `waiting` counts its messages for later."""
-
-    entry: FailedEntry
-    place: FailureStore
-    body: Failed
-    whole: bool = True
-    reason: str = ""
-    unreadable: bool = False
-    waiting: int = 0
-    closed: bool = False
-
-
-@dataclass
-class WaitingMessage:
-    """A message that is handled later, at `due` (seconds), and the entries that wait for it. `looks` counts the earlier
-    looks at the same item.
-    """
-
-    message: Message
-    due: float
-    looks: int = 0
-    opens: list[OpenEntry] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class KeptCallReader:
-    """The kept calls for entries that hold their changes themselves: a call that fails again stays in its place."""
-
-    _behind: KeptCalls
-
-    def keep_call(self, _message: CallMessage) -> str:
-        """Return "" and keep nothing, because no failure record is written that could name the place."""
-        return ""
-
-    def fetch_call(self, place: str) -> CallMessage:
-        return self._behind.fetch_call(place)
-
-
-@dataclass(frozen=True)
-class NewFailures:
-    """A Failures that records new failures. It raises for effects, because only their entry holds the values: that
-    entry stays.
-    """
-
-    _behind: Failures
-    _rules: Rules
-    _tally: RedriveCounts
-
-    def park(self, failure: Failure) -> None:
-        if isinstance(self._rules.find_rule_by_name(failure.rule), EffectRule):
-            raise StoreError(failure.reason)
-        self._behind.park(failure)
-        self._tally.parked += 1
 
 
 @dataclass(eq=False)

@@ -12,7 +12,8 @@ import pytest
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver as redrive
-from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
+from sync_rules.jobs.redrive.entries import LeftEntry
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.jobs.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
