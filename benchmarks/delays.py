@@ -32,7 +32,7 @@ SMALL_USERS: Final = 400
 RATES: Final = (5, 20, 100, 200)  # small changes a second
 OUTAGE_RATE: Final = 20
 HOT, GIANT = "hot", "giant"
-READ_PAUSE_SECONDS: Final = 0.02
+READ_PAUSE_SECONDS: Final = 0.02  # between two looks at the copies: a look without a pause would keep the engine busy
 END_MAX_SECONDS: Final = 300.0
 
 
@@ -99,7 +99,7 @@ class SmallChanges:
             self.pending[user] = (f"name {self.made}", time.monotonic())
 
     def change_due(self, passed: float) -> None:
-        """Make the changes that are due after so many seconds."""
+        """Make the changes that are due by now. `passed`: the seconds since the first one."""
         while self.made < passed * self.rate:
             self.change()
 
@@ -184,7 +184,7 @@ def open_shop(sources: Mapping[str, int]) -> Iterator[Shop]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the times as a Markdown table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.delays", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30.0, help="of each row")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
     parser.add_argument("--rate", type=float, default=20.0, help="changes of the hot source, a second")
     parser.add_argument("--orders", type=int, default=2_000, help="targets of the hot source")
     parser.add_argument("--giant", type=int, default=8_000, help="targets of the source that changes once")
