@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from sync_rules.language import yaml_source
+from tests.support.depth import deep
 from tests.support.engines import Endpoints
 
 os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")  # a machine without credentials must not look for a network
@@ -23,8 +25,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's backgro
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # how fast a machine is decides about no test
-settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", deadline=None, max_examples=deep(100), suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+gc.set_threshold(100_000, 50, 100)  # tests make few cycles, and looking for them took a sixth of the time
 
 # Tests read the same few texts many thousand times. The nodes of a text are never changed, so they may be kept.
 yaml_source.compose_nodes = lru_cache(maxsize=200)(yaml_source.compose_nodes)

@@ -112,25 +112,39 @@ class Facts(NamedTuple):
     """The facts that these tests need of a file, so that each file is parsed once.
 
     `imports` has every module imported anywhere, functions and type-checking blocks included, by its full name.
-    `docstrings` begins with that of the file.
+    `docstrings` begins with that of the file. `participles` are the functions that a participle names.
     """
 
     imports: frozenset[str]
     docstrings: tuple[str, ...]
+    classes: tuple[str, ...]
+    participles: tuple[str, ...]
+
+
+def list_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and all statements in it. Most nodes of a file are expressions, which are left out."""
+    yield node
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, part, ()):
+            yield from list_statements(inner)
 
 
 @cache
 def facts_of(path: Path) -> Facts:
     imports: set[str] = set()
     docstrings: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    classes: list[str] = []
+    participles: list[str] = []
+    for node in list_statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             imports |= set(imported_from(path, node))
         elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstrings.append(ast.get_docstring(node) or "")
-    return Facts(frozenset(imports), tuple(docstrings))
+        classes += [node.name] if isinstance(node, ast.ClassDef) else []
+        participles += [node.name] if is_named_by_participle(node) else []
+    return Facts(frozenset(imports), tuple(docstrings), tuple(classes), tuple(participles))
 
 
 def imported_from(path: Path, node: ast.ImportFrom) -> Iterator[str]:
@@ -269,9 +283,8 @@ def test_house_a_class_name_has_one_meaning():
     """Two classes share a name only with a reason, private ones too."""
     places: dict[str, list[str]] = {}
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(name_of(path))
+        for name in facts_of(path).classes:
+            places.setdefault(name, []).append(name_of(path))
     assert {name for name, found in places.items() if len(found) > 1} == set(TWO_MEANINGS)
 
 
@@ -305,23 +318,21 @@ def is_participle(name: str) -> bool:
     return bool(PARTICIPLE.fullmatch(last)) and not NOUN.fullmatch(last)
 
 
-def list_participles(path: Path) -> list[str]:
-    """The functions and methods of a module that a participle names. Predicates and properties may end in one."""
-    return [
-        node.name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+def is_named_by_participle(node: ast.AST) -> bool:
+    """True for a function or method that a participle names. Predicates and properties may end in one."""
+    return (
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and is_participle(node.name)
         and not re.match(r"_?(is|has|can)_|__", node.name)
         and not any("property" in ast.unparse(one) for one in node.decorator_list)
-    ]
+    )
 
 
 def test_house_a_function_is_a_verb():
     """A function's name is a verb with its object, never a participle: `told`, `kept`, `find_missing`."""
     found: dict[str, list[str]] = {}
     for path in SOURCES:
-        found.setdefault(room_of(name_of(path)), []).extend(list_participles(path))
+        found.setdefault(room_of(name_of(path)), []).extend(facts_of(path).participles)
     assert {room: names for room, names in found.items() if len(names) > PARTICIPLES_MAX.get(room, 0)} == {}
 
 

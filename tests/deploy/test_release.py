@@ -124,6 +124,7 @@ def test_release_is_installed_by_pip(alone, tmp_path):
         run(programs / NAME, *arguments, cwd=tmp_path / "mine", **alone)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("form", [[], ["--no-binary-package", NAME]], ids=["wheel", "sdist"])
 def test_release_is_run_by_uvx(form, alone, tmp_path):
     """From the index, by a cache of its own: the wheel, and the sdist with the build backend of the index."""

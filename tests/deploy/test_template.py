@@ -15,6 +15,7 @@ from sync_rules.deploy.template import fill_template
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
 from tests.support import every_kind
+from tests.support.depth import spread_over_night
 
 
 def test_template_is_valid_by_sam():
@@ -39,7 +40,7 @@ Resources:
 """
 
 
-@pytest.mark.parametrize("block", NESTED.findall((ROOT / "docs/deploy.md").read_text()))
+@pytest.mark.parametrize("block", spread_over_night(NESTED.findall((ROOT / "docs/deploy.md").read_text())))
 def test_template_around_ours_is_valid_by_sam(tmp_path, block):
     """Each way of nesting that the page shows, in a template with a table and a parameter."""
     (tmp_path / "template.yaml").write_text(AROUND + textwrap.indent(block, "  "))

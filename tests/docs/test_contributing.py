@@ -8,6 +8,8 @@ import subprocess
 import sys
 from textwrap import dedent
 
+import pytest
+
 from tests.test_house import ROOT
 
 PAGE = (ROOT / "docs/contributing.md").read_text()
@@ -55,6 +57,7 @@ from sync_rules.rules.kinds.latest import LatestRule
 }
 
 
+@pytest.mark.night
 def test_contributing_adds_a_kind_that_works(tmp_path):
     """Two files and a line in a copy of the product: its commands know the kind, and it keeps the newest order's total on
     its user, also by a field of the order's key.

@@ -25,6 +25,7 @@ def labels(name: str) -> list[str]:
     return [line.split(" | ")[0].strip("| ") for line in block.splitlines() if line.startswith("| ")][1:]
 
 
+@pytest.mark.night
 def test_counts_page_has_each_row():
     """The page has the rows that `python -m tests.docs.counts` writes; their counts may be of an older commit."""
     assert labels("counts") == [label for label, _ in counts({}, STORED)]

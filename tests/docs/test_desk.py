@@ -18,6 +18,7 @@ import pytest
 from sync_rules.lab.embedded_engine import find_free_port
 from tests.docs.test_docs import Block, blocks
 from tests.integration.test_emulator_command import READY
+from tests.support.depth import spread_over_night
 from tests.test_house import ROOT
 
 # Each page, what of it needs docker, and what it makes in the folder beside its files.
@@ -88,7 +89,7 @@ def steps(page: str) -> Iterator[tuple[Block, str | None]]:
             yield block, after.body if after is not None and after.language == "text" else None
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", spread_over_night(PAGES))
 def test_desk_page_is_true_from_start_to_finish(page, tmp_path):
     """Each file, command and output, in the order of the page; Ctrl-C ends the engine at the end."""
     pytest.importorskip("ministack")

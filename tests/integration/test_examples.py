@@ -25,12 +25,12 @@ from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import select_rules
 from tests.support import engines
 from tests.support.created import create_tables
+from tests.support.depth import spread_over_night
 from tests.support.worlds import Parked
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/rules.yaml"))
 KINDS = {"collect", "copy", "count", "derive", "embed", "history", "mirror", "path", "sum"}
-every_example = pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
 
 
 def rules_of(folder: Path, prefix: str = "") -> Rules:
@@ -42,7 +42,7 @@ def rules_of(folder: Path, prefix: str = "") -> Rules:
     return parse_rules(json.dumps(document.data), str(folder))
 
 
-@every_example
+@pytest.mark.parametrize("folder", spread_over_night(EXAMPLES), ids=lambda path: path.name)
 def test_example_holds_on_the_engine(folder, engine, tmp_path):
     """After each step all is as the scenario has it, what read.py finds is what it says, and verify finds no drift."""
     rules = replace_settle_seconds(rules_of(folder, engines.unique_prefix()), 0)

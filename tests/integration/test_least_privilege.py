@@ -16,6 +16,7 @@ from sync_rules.jobs.backfill import page
 from tests.support import engines
 from tests.support.builders import s
 from tests.support.cold import start_cold
+from tests.support.depth import spread_over_night
 from tests.support.policy import Pair, arn, matches, together
 from tests.support.privileges import PLAYED, STORIES, USER, Account, Stack, whole_story
 from tests.support.worlds import Stdout
@@ -43,7 +44,9 @@ ALL = [
     for function in PLAYED
     if not (function in (BACKFILL, VERIFY) and name == "call")  # which keeps nothing in a table
 ]
-every_story = pytest.mark.parametrize(("name", "function"), ALL, ids=lambda text: text.removesuffix("Function"))
+every_story = pytest.mark.parametrize(
+    ("name", "function"), spread_over_night(ALL), ids=lambda text: text.removesuffix("Function")
+)
 # What every role has, whatever its rules are, is looked at in one story.
 ONCE = "copy"
 

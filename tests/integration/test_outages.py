@@ -16,6 +16,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure
 from tests.support import engines
 from tests.support.builders import author_item, book_item, key, s
+from tests.support.depth import spread_over_night
 from tests.support.lying_proxy import Answer, Asked, Engine, lying_proxy
 
 RULES = """
@@ -62,7 +63,7 @@ def shop(engine, tmp_path, monkeypatch, capsys):
         yield run
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", spread_over_night(FAULTS))
 @pytest.mark.parametrize(
     ("command", "cure"),
     [

@@ -19,6 +19,7 @@ from sync_rules.write.document import parse_document
 from sync_rules.write.preview import preview_write
 from tests.support import engines, every_kind
 from tests.support.builders import s
+from tests.support.depth import spread_over_night
 from tests.support.every_kind import user
 from tests.support.transacted import Shop, state_of
 from tests.support.worlds import Parked
@@ -53,7 +54,7 @@ def site(engine):
     return Site(engine)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", spread_over_night(range(3)))
 def test_write_engine_the_service_does_what_memory_does(site, seed):
     """Random transactions, one after the other: engine and memory come to the same state."""
     random, shop = Random(seed), Shop(test_every_kind.RULES)

@@ -52,6 +52,7 @@ def results(built) -> dict[str, dict[str, object]]:
     return {one["name"]: one for one in map(json.loads, run.stdout.splitlines())}
 
 
+@pytest.mark.night
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("check", CHECKS)
 def test_page(results, check):

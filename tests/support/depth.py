@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
 SHARE: Final = 3
+Case = TypeVar("Case")
 
 
 def deep(examples: int) -> int:
@@ -16,7 +17,13 @@ def deep(examples: int) -> int:
     return examples if os.environ.get("DEEP_TESTS") else max(1, examples // SHARE)
 
 
+def take_share(cases: Iterable[Case]) -> list[Case]:
+    """All cases with `DEEP_TESTS=1`; every third one for a change."""
+    return list(cases)[:: SHARE // deep(SHARE)]
+
+
 def spread_over_night(cases: Iterable[Any], share: int = SHARE) -> list[Any]:
-    """The cases as parameters: one of `share` runs with each change, the others have the marker `night`."""
+    """The cases as parameters, a tuple as several: one of `share` runs with each change, the others have the marker `night`."""
     marks = {True: (), False: (pytest.mark.night,)}
-    return [pytest.param(case, marks=marks[place % share == 0]) for place, case in enumerate(cases)]
+    several = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=marks[place % share == 0]) for place, case in enumerate(several)]

@@ -18,6 +18,7 @@ from sync_rules.extras.discover.propose import database
 from sync_rules.language.load import check_rules
 from tests.extras.discover.accounts import create_table, limit_pages
 from tests.support.builders import n, s
+from tests.support.depth import spread_over_night
 
 USERS, ORDERS = 40, 400
 STALE = range(0, ORDERS, 50)
@@ -296,7 +297,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", spread_over_night(ODD))
 def test_propose_on_items_that_say_nothing(folder, capsys, odd):
     """The last line says that nothing was found and why; the file has the tables and passes check."""
     exported(folder, "odd", ODD[odd])

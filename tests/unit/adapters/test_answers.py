@@ -34,6 +34,7 @@ from sync_rules.model.errors import SyncRulesError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.pipeline.requests import List, Read, Scan
+from tests.support.depth import spread_over_night
 
 URL = "http://127.0.0.1:9"
 ARN = "arn:aws:dynamodb:eu-west-1:111122223333:table/authors/stream/x"
@@ -244,7 +245,7 @@ def client(monkeypatch) -> Callable[[str, dict[str, Any]], Any]:
     aws._make_client.cache_clear()
 
 
-@pytest.mark.parametrize(("service", "operation"), ANSWERS, ids=lambda of: of)
+@pytest.mark.parametrize(("service", "operation"), spread_over_night(ANSWERS), ids=lambda of: of)
 def test_answer_with_an_odd_part_is_read_or_refused(service, operation, client):
     """No odd part of an answer is an error of ours: whatever reads it is well, or raises a StoreError or UserError."""
     good, readers = ANSWERS[service, operation]

@@ -17,6 +17,7 @@ from sync_rules.adapters.function_calls import FunctionCaller, RememberedInMemor
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
 from tests.support.builders import key, s, table
+from tests.support.depth import spread_over_night
 
 AT = key(table("shop", {"PK": "S"}), "a")
 CALL = Call("notify", "hooks_of_test.notify", Change(AT, None, {"PK": s("a"), "name": s("SECRET")}, "100"))
@@ -83,15 +84,17 @@ def test_caller_calls_once_per_change_and_rule(hooks, memory):
 
 @pytest.mark.parametrize(
     "error",
-    [
-        ValueError("SECRET"),
-        SystemExit("SECRET"),
-        StoreError("SECRET"),
-        UserError("SECRET"),
-        GeneratorExit("SECRET"),
-        CancelledError("SECRET"),
-        BaseExceptionGroup("SECRET", [ValueError(), GeneratorExit()]),
-    ],
+    spread_over_night(
+        [
+            ValueError("SECRET"),
+            SystemExit("SECRET"),
+            StoreError("SECRET"),
+            UserError("SECRET"),
+            GeneratorExit("SECRET"),
+            CancelledError("SECRET"),
+            BaseExceptionGroup("SECRET", [ValueError(), GeneratorExit()]),
+        ]
+    ),
 )
 def test_caller_a_failure_is_told_by_its_class_and_comes_again(hooks, memory, error):
     """An exception of the function becomes CallFailed with its class, without its text, and the next try calls again."""

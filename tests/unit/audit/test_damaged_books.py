@@ -15,6 +15,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.books import MARK
 from tests.support.builders import m, n, s
+from tests.support.depth import spread_over_night
 from tests.support.every_kind import order, text_of, user
 from tests.support.stacked import backfill_of
 from tests.support.verifying import verify
@@ -214,7 +215,7 @@ def share_of(damages: dict[str, Damage], counter: str, first: int) -> list[tuple
     return [*damages.items()] if counter == "sum" else [*damages.items()][first::SHARES]
 
 
-@pytest.mark.parametrize(("counter", "first"), CASES)
+@pytest.mark.parametrize(("counter", "first"), spread_over_night(CASES))
 def test_damaged_books_are_found_and_repaired_and_the_pipeline_goes_on(counter, first):
     """Each attribute of entry and total missing, of another type or of another item, either gone, and both: found, all
     repaired in one run, and right after the next changes. Of the damage the pipeline has seen nothing, its record, or

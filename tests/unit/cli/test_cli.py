@@ -12,6 +12,7 @@ from sync_rules.cli import main
 from sync_rules.cli import options as opt
 from sync_rules.cli.commands import check
 from sync_rules.model.errors import UserError
+from tests.support.depth import spread_over_night
 
 
 @pytest.mark.parametrize("verb", main.VERBS)
@@ -73,7 +74,7 @@ def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("verb", ["schema", "--help"])
+@pytest.mark.parametrize("verb", spread_over_night(["schema", "--help"]))
 def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
     """Output on a full disk exits with 2, buffered or not, even if standard error is full too."""
     with Path("/dev/full").open("w") as full:

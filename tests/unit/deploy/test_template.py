@@ -14,6 +14,7 @@ from sync_rules.deploy.sam_template import list_sam_resources
 from sync_rules.deploy.template import fill_template, find_rules_file, warn_of_indexes, warn_of_limits
 from sync_rules.model.errors import UserError
 from tests.support.cloudformation import read_template
+from tests.support.depth import spread_over_night
 from tests.test_house import ROOT
 
 TEMPLATE = ROOT / "template.yaml"
@@ -58,7 +59,7 @@ def small(made):
 ONE = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", spread_over_night(EXAMPLES), ids=lambda path: path.parent.name)
 def test_template_of_every_example_has_all_that_it_speaks_of(path):
     """Every resource, parameter and condition that a template refers to exists."""
     whole = template_of(path)

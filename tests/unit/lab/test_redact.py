@@ -21,7 +21,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import format_number, parse_number
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
-from tests.support.depth import deep
+from tests.support.depth import deep, spread_over_night
 from tests.support.tapes import recorded, shopping
 
 RULES = every_kind.rules_of()
@@ -187,7 +187,7 @@ def verdicts(rules: Rules, records, seed: int, *, with_copies: bool) -> tuple:
     return wrong, copies
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", spread_over_night(range(3)))
 def test_redact_changes_nothing_that_a_replay_shows(tmp_path, seed):
     """A redacted recording ends as the recording does: the same items of each entity, the same number of copies per rule;
     and nothing of three characters that the rules do not say is left of any value.

@@ -14,6 +14,7 @@ from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.language.problems import Problems, list_errors
 from sync_rules.language.yaml_source import read_document
 from sync_rules.rules import compiled_file, fingerprints
+from tests.support.depth import take_share
 
 BASE = """
 tables:
@@ -409,14 +410,14 @@ def asked():
 
 
 def test_patterns_are_served_by_each_of_their_cures():
-    """A cure is merged into the file, which then passes check and serves the pattern: one in five of hundreds."""
+    """A cure is merged into the file, which then passes check and serves the pattern: some of hundreds."""
     document = read_document(BASE, Problems())
     assert document is not None
     forms = {f"p{number}": form for number, form in enumerate(asked())}
     proof = prove(parse_rules(json.dumps({**document.data, "patterns": forms})))
     cures = [(name, cure) for name, answer in proof.answers.items() for cure in answer.cures]
     assert len(cures) > 300
-    for name, cure in cures[::5]:  # all of them take a minute
+    for name, cure in take_share(cures[::5]):  # all of them take a minute
         data = merge_entries({**document.data, "patterns": {name: forms[name]}}, cure.entries)
         rules, problems = check_rules(json.dumps(data))
         told = f"{forms[name]}: {cure.title} {cure.entries}"

@@ -16,6 +16,7 @@ from sync_rules.language.yaml_source import read_document
 from sync_rules.model.errors import UserError
 from sync_rules.read import Patterns, Reader
 from sync_rules.rules import compiled_file
+from tests.support.depth import take_share
 from tests.support.memory_client import MemoryClient
 
 FILE = """
@@ -82,7 +83,7 @@ def test_searches_are_served_by_each_of_their_cures():
     answers = proved(forms)
     copies = {"maker.country": "of"}
     document = read_document(FILE, Problems())
-    for name, form in forms.items():
+    for name, form in take_share(forms.items()):
         given = {copies.get(text, text) for text in form["by"]}
         fits = (
             [{"tenant"} <= given <= {"tenant", "brand", "of"}, given <= {"colour"}]

@@ -20,7 +20,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.python_values import make_plain_value, make_raw_value
 from sync_rules.read import Patterns, Reader, requests_of
 from tests.extras.design.patterns.test_prove import BASE, SERVED
-from tests.support.depth import deep
+from tests.support.depth import deep, spread_over_night
 from tests.support.memory_client import MemoryClient
 
 
@@ -238,7 +238,7 @@ MORE = {
 GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "keys" not in one]
 
 
-@pytest.mark.parametrize("pattern", GETS)
+@pytest.mark.parametrize("pattern", spread_over_night(GETS))
 @settings(max_examples=deep(30), deadline=None)
 @given(data=st.data())
 def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):
