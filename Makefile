@@ -124,7 +124,7 @@ $(CDK)/dist/index.js: $(CDK)/src/index.ts $(CDK)/package-lock.json $(CDK)/tsconf
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else \
 	  "sync-rules needs Python 3.11 or later, and $(PYTHON) is %d.%d: run make PYTHON=python3.13 ..." % v)'
 	@$(PYTHON) -m venv .venv || { echo "python3 cannot make virtual environments: install its venv package"; exit 1; }
-	@echo "installing into .venv ..."
+	@echo "installing into .venv, in a minute or two ..."
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -93,6 +93,8 @@ await check("a check of the same rules loads nothing again", async () => {
 });
 await check("next", async () => {
   await first();
+  const next = await page.locator("#next").boundingBox();
+  must(next.y + next.height <= 800, "Next is below the first screen of a laptop");
   await press("next");
   await mustBe("pending");
   must((await page.innerText("#waiting")).includes("MODIFY authors[a1]"), await page.innerText("#waiting"));
