@@ -10,7 +10,6 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from sync_rules.model.entities import Index
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
@@ -25,15 +24,6 @@ from sync_rules.rules.ruleset import Rules
 
 Of = str | int | Decimal | Mapping[str, Any]  # an id, or an item, or the identity fields of one
 PATH_NOT_WRITTEN = "PathNotWritten"
-
-
-def find_path_index(rule: TreeRule) -> Index | None:
-    """Return the index whose keys are the graph and the path of a rule; None if the table has no such index."""
-    for index in rule.target.table.indexes:
-        names = [(one.name,) for one in index.partition], [(one.name,) for one in index.sort[:1]]
-        if names == ([rule.graph], [rule.path]):
-            return index
-    return None
 
 
 class Hierarchy:
@@ -58,7 +48,7 @@ class Hierarchy:
             UserError: if no such rule exists.
         """
         rule = find_rule(rules, name, TreeRule)
-        index = find_path_index(rule)
+        index = rule.find_index()
         return cls(client, rule, None if index is None else index.name)
 
     # ------------------------------------------------------------ by key

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 SHARE: Final = 3
 Case = TypeVar("Case")
@@ -23,7 +24,12 @@ def take_share(cases: Iterable[Case]) -> list[Case]:
 
 
 def spread_over_night(cases: Iterable[Any], share: int = SHARE) -> list[Any]:
-    """The cases as parameters, a tuple as several: one of `share` runs with each change, the others have the marker `night`."""
-    marks = {True: (), False: (pytest.mark.night,)}
-    several = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=marks[place % share == 0]) for place, case in enumerate(several)]
+    """The cases as parameters, a tuple as several: one of `share` runs with each change, the others at night."""
+    spread = []
+    for place, case in enumerate(cases):
+        given = (
+            case if isinstance(case, ParameterSet) else pytest.param(*(case if isinstance(case, tuple) else (case,)))
+        )
+        marks = given.marks if place % share == 0 else (*given.marks, pytest.mark.night)
+        spread.append(pytest.param(*given.values, id=given.id, marks=marks))
+    return spread

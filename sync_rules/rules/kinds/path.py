@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from sync_rules.model.entities import Ref
+from sync_rules.model.entities import Index, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import read_text
 from sync_rules.model.semantics import apply_write
@@ -108,6 +108,14 @@ class TreeRule(LinkedRule):
         read.
         """
         return (self.path, *((self.crumb.path,) if self.crumb else ()), *self.carry)
+
+    def find_index(self) -> Index | None:
+        """Return the index whose keys are the graph and the path; None if the table has no such index."""
+        for index in self.target.table.indexes:
+            names = [(one.name,) for one in index.partition], [(one.name,) for one in index.sort[:1]]
+            if names == ([self.graph], [self.path]):
+                return index
+        return None
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes, without what each attribute reads of itself one level up: cycles of a hierarchy end."""

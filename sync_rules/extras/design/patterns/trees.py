@@ -14,7 +14,6 @@ from sync_rules.extras.design.patterns.key_makers import Maker
 from sync_rules.extras.design.patterns.proof_input import ProofInput
 from sync_rules.model.entities import Entity, Index
 from sync_rules.model.values import show_path
-from sync_rules.read.hierarchy import find_path_index
 from sync_rules.rules.kinds.path import TreeRule
 
 LEVELS_ITEMS: Final = 100  # on the way down, where nothing is stated
@@ -121,7 +120,7 @@ def _list_descendant_answers(
             from_above = (*from_above, _make_item_read(model, pattern, "the keys of the rows"))
         answer = PatternAnswer(pattern, from_above, use=_make_use(pattern, rule, by_parent, paths=False))
         yield answer.add_remarks(remark)
-    index = find_path_index(rule)
+    index = rule.find_index()
     if index is not None and rule.graph is not None:
         partition, sort = Maker(index.partition[0]), Maker(index.sort[0])
         named = f"the shards of the item's {show_path(rule.graph)}"
