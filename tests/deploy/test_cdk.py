@@ -23,7 +23,7 @@ from tests.deploy.stacks import eventually
 from tests.deploy.tools import REGION, ROOT, environment, finished, ministack, tool
 from tests.support.builders import order_item, s, user_item
 from tests.support.cloudformation import read_template
-from tests.support.depth import spread_over_night, take_share
+from tests.support.depth import take_share
 
 PACKAGE: Final = ROOT / "packages/cdk"
 APPS: Final = ROOT / "tests/deploy/cdk"
@@ -146,7 +146,8 @@ def test_cdk_has_the_template_of_infra(synthesize, tmp_path):
     assert all(assembly.nested == found[0].nested for assembly in found)  # the digests of the bundles too
 
 
-@pytest.mark.parametrize("language", spread_over_night(reversed(LANGUAGES)))
+@pytest.mark.night
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_cdk_refuses_a_stream_that_rules_cannot_use(synthesize, language):
     """An app with such a table fails with the message of the inputs, whatever class the table has."""
     keys = {"stream": "KEYS_ONLY", "tableName": "test-shop"}

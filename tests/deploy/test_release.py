@@ -113,6 +113,7 @@ def test_release_source_makes_the_same_wheel(made, tmp_path):
     assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.night
 def test_release_is_installed_by_pip(alone, tmp_path):
     """From the index, into an empty environment: the command makes a project and checks it."""
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv")

@@ -18,6 +18,7 @@ from tests.support import every_kind
 from tests.support.depth import spread_over_night
 
 
+@pytest.mark.night
 def test_template_is_valid_by_sam():
     """`sam validate --lint` finds nothing."""
     run(tool("sam", "bin", "sam"), "validate", "--lint")
@@ -87,11 +88,13 @@ WRITE_RESOURCES = {"WriteFunction", "WriteLogs", "WriteRole", *WRITE_ALARMS}
 
 @pytest.mark.parametrize(
     ("write", "resources", "outputs"),
-    [
-        ("false", set(), set()),
-        ("true", WRITE_RESOURCES, {"WriteFunctionName"}),
-        ("url", WRITE_RESOURCES | {"WriteFunctionUrl"}, {"WriteFunctionName", "WriteUrl"}),
-    ],
+    spread_over_night(
+        [
+            ("true", WRITE_RESOURCES, {"WriteFunctionName"}),
+            ("false", set(), set()),
+            ("url", WRITE_RESOURCES | {"WriteFunctionUrl"}, {"WriteFunctionName", "WriteUrl"}),
+        ]
+    ),
 )
 def test_template_has_the_write_function_where_it_is_asked_for(deploy, write, resources, outputs):
     """By itself, or with a Function URL."""

@@ -22,7 +22,9 @@ HISTORIES_MAX = 2_000
 CAUGHT_BY = json.loads((Path(__file__).parent / "caught.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", spread_over_night(name for name, number in CAUGHT_BY.items() if number is not None))
+@pytest.mark.parametrize(
+    "name", spread_over_night((name for name, number in CAUGHT_BY.items() if number is not None), share=6)
+)
 def test_mutant_is_caught(name):
     """Without the invariant, some history diverges; with the invariant, the same history does not."""
     failed = caught(name, CAUGHT_BY[name], 1) or caught(name, 0, HISTORIES_MAX)

@@ -95,6 +95,7 @@ def test_names_are_no_commands_and_end_no_block(project):
     assert report.count("<details>") == report.count("</details>\n")
 
 
+@pytest.mark.night
 def test_a_plan_that_cannot_be_made_fails(project, monkeypatch):
     """Without a table to read there is no plan, and the report says where to look."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")

@@ -307,7 +307,7 @@ def without_ledger(out: str) -> str:
     return "".join(line for line in out.splitlines(keepends=True) if '"target": {"table": "ledger"' not in line)
 
 
-@pytest.mark.parametrize("verb", spread_over_night(COMMANDS))
+@pytest.mark.parametrize("verb", spread_over_night(COMMANDS, share=6))
 def test_hostile_names_are_printed_escaped_and_no_values(verb, account, capsys, monkeypatch, caplog):
     """Every form of every verb's output at DEBUG, with the log and the files that it makes."""
     monkeypatch.setenv("SYNC_RULES_DEBUG", "1")
