@@ -2,8 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
-# The AWS CDK has 500 MB, so only `.ci/run`, which needs every engine, installs it: make engines REQUIRE_ENGINES=1
-WITH_CDK := $(if $(REQUIRE_ENGINES),yes)
+# The AWS CDK has 500 MB, and only `make night` runs its tests: make engines WITH_CDK=yes
 CDK := packages/cdk
 DEPLOY_TOOLS := sam ministack lambda $(if $(WITH_CDK),cdk)
 VALIDATOR := .engines/asl/node_modules/.bin/asl-validator
@@ -78,7 +77,7 @@ fresh:  ## Run demo and tests in a bare Debian, as root: make fresh RELEASE=fork
 .PHONY: night
 night: facts  ## Run for hours what no change waits for: the newest botocore, new histories, whole processes, random edits, every test in depth, all models, all benchmarks, bare Debians
 	@command -v spin >/dev/null || { echo "make night needs spin and gcc: apt install spin gcc"; exit 1; }
-	$(MAKE) engines REQUIRE_ENGINES=1
+	$(MAKE) engines WITH_CDK=yes
 	$(MAKE) soak mutants jepsen
 	REQUIRE_ENGINES=1 DEEP_TESTS=1 $(BIN)/python -m pytest -m "night or not night"  # every test, with all random examples
 	$(BIN)/python -m tests.models --night

@@ -56,7 +56,7 @@ def tool(*parts: str) -> Path:
 def require(path: Path) -> Path:
     """A file that `make engines` makes. Skips the test when it is missing, or fails it where all are required."""
     if not path.exists():
-        said = f"no {path}: run `make engines REQUIRE_ENGINES=1`"
+        said = f"no {path}: run `make engines`; for the AWS CDK `make engines WITH_CDK=yes`"
         if os.environ.get("REQUIRE_ENGINES") == "1":
             pytest.fail(said)
         pytest.skip(said)

@@ -95,6 +95,7 @@ def test_backfill_engine_changes_what_plan_lists_and_brings_every_kind_in_line(s
     assert (code, summary["copied"], summary["writes"]) == (0, 0, 0)
 
 
+@pytest.mark.night
 def test_backfill_engine_keeps_its_state_in_a_table(shop):
     """With a table as --state there is no file: the table has which rules were done, for all machines."""
     state = shop.prefix + "state"

@@ -39,6 +39,7 @@ from sync_rules.pipeline.requests import NULL_PORTS, World
 from sync_rules.rules.key_json import parse_key
 from tests.support import every_kind
 from tests.support.builders import key, n, s
+from tests.support.depth import spread_over_night
 from tests.support.fake_stream import ARN
 
 RULES = every_kind.rules_of()
@@ -226,7 +227,7 @@ READERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", spread_over_night(READERS))
 def test_document_that_is_odd_is_refused_as_a_mistake(reader, tmp_path):
     """A reader takes a document or says what is wrong with it; no other exception reaches the command line."""
     body, reading = READERS[reader]

@@ -297,7 +297,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", spread_over_night(ODD))
+@pytest.mark.parametrize("odd", spread_over_night(ODD, share=len(ODD)))
 def test_propose_on_items_that_say_nothing(folder, capsys, odd):
     """The last line says that nothing was found and why; the file has the tables and passes check."""
     exported(folder, "odd", ODD[odd])

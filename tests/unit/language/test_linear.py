@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.checking import rules_text
 from sync_rules.language.load import check_rules
+from tests.support.depth import spread_over_night
 
 OURS = str(Path(sys.modules["sync_rules"].__file__ or "").parent)
 TWICE_AT_MOST = 2.2
@@ -61,7 +62,7 @@ def same_attribute(rules: int) -> str:
     return head + "".join(f"  rule{n}: {{derive: user.a, as: '{{b}}-{n}'}}\n" for n in range(rules))
 
 
-@pytest.mark.parametrize("text_of", [lambda n: rules_text(n, n // 2), one_table, same_attribute])
+@pytest.mark.parametrize("text_of", spread_over_night([lambda n: rules_text(n, n // 2), one_table, same_attribute]))
 def test_check_of_twice_the_rules_is_twice_the_work(text_of: Callable[[int], str]) -> None:
     """One table per rule, all in one table, all wrong: no list is gone through once for each of its entries."""
     few, many = (text_of(count) for count in (60, 120))
