@@ -102,12 +102,6 @@ def room_of(dotted: str) -> str:
     return ".".join(dotted.split(".")[: 2 if dotted.startswith("extras.") else 1])
 
 
-def mouth_of(path: Path) -> str:
-    """The mouth that a file is, or its room."""
-    name = name_of(path)
-    return name if name in MOUTHS else room_of(name)
-
-
 class Facts(NamedTuple):
     """The facts that these tests need of a file, so that each file is parsed once.
 
@@ -182,17 +176,12 @@ def test_house_has_these_rooms():
     } == {room for room in ROOMS if room.startswith("extras.")}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_house_a_room_imports_only_the_rooms_it_may(path):
+def test_house_a_room_imports_only_the_rooms_it_may():
     """The column of the table is the whole truth."""
-    room = room_of(name_of(path))
-    may = (
-        (ROOMS | MOUTHS).get(mouth_of(path), frozenset())
-        if name_of(path) in MOUTHS
-        else (ROOMS | MOUTHS).get(room, frozenset())
-    )
-    may |= {room}
-    assert not sorted(name for name in ours(path) if room_of(name) not in may)
+    for path in SOURCES:
+        name = name_of(path)
+        may = {room_of(name), *(ROOMS | MOUTHS).get(name if name in MOUTHS else room_of(name), ())}
+        assert not sorted(one for one in ours(path) if room_of(one) not in may), name
 
 
 def floors() -> dict[str, int]:
@@ -221,10 +210,10 @@ def test_house_has_no_circle():
     TopologicalSorter({name_of(path): ours(path) for path in SOURCES}).prepare()
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if room_of(name_of(path)) in PURE], ids=name_of)
-def test_house_the_core_touches_no_world(path):
+def test_house_the_core_touches_no_world():
     """Model, rules and pipeline import nothing that could read a clock, a file or a network."""
-    assert foreign(path) <= PURE_MAY_IMPORT | PURE_BUT.get(name_of(path), frozenset())
+    for path in (one for one in SOURCES if room_of(name_of(one)) in PURE):
+        assert foreign(path) <= PURE_MAY_IMPORT | PURE_BUT.get(name_of(path), frozenset()), path
 
 
 def test_house_the_prover_needs_no_client():
@@ -233,12 +222,11 @@ def test_house_the_prover_needs_no_client():
     assert rooms == {"model", "rules", "language", "extras.design"}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_house_only_three_rooms_know_kinds(path):
+def test_house_only_three_rooms_know_kinds():
     """Other modules ask a rule for what they need, and import no kind."""
-    name = name_of(path)
-    if room_of(name) not in KINDS_KNOWN_IN and name not in KINDS_BUT:
-        assert not sorted(one for one in ours(path) if one.startswith("rules.kinds"))
+    for path in SOURCES:
+        if room_of(name_of(path)) not in KINDS_KNOWN_IN and name_of(path) not in KINDS_BUT:
+            assert not sorted(one for one in ours(path) if one.startswith("rules.kinds")), path
 
 
 @pytest.mark.parametrize("package", ONLY_IN)
@@ -257,13 +245,13 @@ def test_house_a_room_opens_with_one_sentence(room):
     assert len(tree.body) == 1 or room in EXPORTING
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_house_a_file_opens_with_what_it_is_for(path):
+def test_house_a_file_opens_with_what_it_is_for():
     """The first thing in a file is a sentence that says what it is for."""
-    assert facts_of(path).docstrings[0]
-    lines = len(path.read_text().splitlines())
-    if lines > LINES_MAX:
-        warnings.warn(f"{name_of(path)} has {lines} lines: is there a second job in it?", stacklevel=1)
+    for path in SOURCES:
+        assert facts_of(path).docstrings[0], path
+        lines = len(path.read_text().splitlines())
+        if lines > LINES_MAX:
+            warnings.warn(f"{name_of(path)} has {lines} lines: is there a second job in it?", stacklevel=1)
 
 
 def test_house_json_of_others_is_read_in_one_place():
