@@ -10,6 +10,7 @@ the first row.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -168,6 +169,13 @@ def measure_outage(shop: Shop, seconds: float, rate: float, options: Sequence[st
         return seconds / (time.monotonic() - began)
 
 
+def draw(times: Sequence[Sequence[float]]) -> str:
+    """A picture of p50, p95 and p99 by the rate, as Mermaid. `times`: in ms, one list for each of RATES."""
+    lines = [f"  line [{', '.join(f'{one[place]:.0f}' for one in times)}]" for place in range(3)]
+    axes = [f'  x-axis "changes a second" {json.dumps([str(rate) for rate in RATES])}', '  y-axis "ms"']
+    return "\n".join(["```mermaid", "xychart-beta", *axes, *lines, "```"])
+
+
 @contextmanager
 def open_shop(sources: Mapping[str, int]) -> Iterator[Shop]:
     """A shop on an engine of its own, with small users and these sources with their orders. All copies are right."""
@@ -182,7 +190,7 @@ def open_shop(sources: Mapping[str, int]) -> Iterator[Shop]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the times as a Markdown table."""
+    """Print the times as a Markdown table, and as a picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.delays", description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="of each row")
     parser.add_argument("--rate", type=float, default=20.0, help="changes of the hot source, a second")
@@ -197,12 +205,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     beside = {HOT: asked.orders, GIANT: asked.giant}
     rows: list[tuple[str, float, float, Mapping[str, int]]] = [(f"{rate}", float(rate), 0.0, {}) for rate in RATES]
     rows.append((f"{RATES[0]}, beside a hot source and a giant", float(RATES[0]), asked.rate, beside))
+    times: list[list[float]] = []
     for title, rate, hot_rate, sources in rows:
         with open_shop(sources) as shop:
             found = sorted(measure(shop, asked.seconds, rate, hot_rate, options))
-        p50, p95, p99 = (found[min(len(found) - 1, len(found) * share // 100)] for share in (50, 95, 99))
-        times = " | ".join(f"{1000 * one:,.0f}" for one in (p50, p95, p99, found[-1]))
-        print(f"| {title} | {len(found):,} | {times} |", flush=True)
+        quantiles = [found[min(len(found) - 1, len(found) * share // 100)] for share in (50, 95, 99)]
+        times.append([1000 * one for one in (*quantiles, found[-1])])
+        print(f"| {title} | {len(found):,} | {' | '.join(f'{one:,.0f}' for one in times[-1])} |", flush=True)
+    print(f"\n{draw(times[: len(RATES)])}")
     with open_shop({}) as shop:
         times_real = measure_outage(shop, asked.seconds, OUTAGE_RATE, options)
     outage = f"{asked.seconds:g} s with {OUTAGE_RATE} changes a second"
