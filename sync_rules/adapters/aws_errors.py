@@ -155,7 +155,7 @@ def read_message(error: BaseException) -> str:
 
 
 def read_reason(error: BaseException) -> str:
-    """Return the error as a short reason for results and failure records."""
+    """Return a short reason for an error of any request, for results and failure records."""
     if isinstance(error, UnprocessedError):
         return error.reason
     causes = [entry["Code"] for entry in list_cancellations(error) if entry.get("Code", "None") != "None"]

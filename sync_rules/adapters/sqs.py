@@ -132,7 +132,7 @@ class SqsFailures(_Queue):
 
 
 class Receipts(_Queue):
-    """Messages of a queue that a function received and did not finish."""
+    """A client for messages that a function received from a queue and whose processing failed."""
 
     def shorten_timeout(self, receipt: str, times_received: int) -> None:
         """Shorten the visibility timeout of a message whose processing failed: 30 seconds, doubled with each receive.

@@ -199,8 +199,9 @@ def list_tags(platform: str) -> list[str]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove the files that an installer leaves next to the packages, and its scripts from the lists of files. Digests
-    of scripts depend on the path of this Python: another machine would build another bundle.
+    """Remove the files and folders that an installer leaves beside the packages, such as `bin`. Remove the lines of
+    scripts from each RECORD, the list of a package's files. Digests of scripts depend on the path of this Python:
+    another machine would build another bundle.
     """
     for name in LEFTOVERS:
         path = directory / name

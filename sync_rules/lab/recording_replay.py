@@ -46,7 +46,7 @@ MEANINGS: Final = {
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A difference at the end of a replay: keys and paths; values are in the history only.
+    """A difference at the end of a replay. Only `history` holds values; the other fields hold keys and paths.
 
     `rule` is empty if no rule is concerned. `drift`: wrong, missing, extra, orphan; restless if the rules never come to
     rest; failed if work failed without a fault (`reason` is its error code).

@@ -27,6 +27,7 @@ from sync_rules.rules.ruleset import Rules
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 PATH_LEVELS_MAX: Final = 32
+TWICE: Final = "remove one of them, or give each a name of its own in a map: {attribute: name}"
 NEARLY: Final = 0.8  # how much a name must be like an entity's to be taken for it
 Choose = Callable[[list[links.Way], str | None], links.Way | None]
 P = ParamSpec("P")
@@ -139,7 +140,8 @@ class RuleCompiler:
     def entity(self, text: str, option: str) -> Entity | None:
         ref = self.resolve(text, option)
         if ref is not None and ref.path:
-            self.add("SR108", option, f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}")
+            message = f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}"
+            self.add("SR108", option, message, f"write the entity alone: {ref.entity.name}")
             return None
         return None if ref is None else ref.entity
 
@@ -179,7 +181,7 @@ class RuleCompiler:
                 pairs.append((path, name))
         names = [name for _, name in pairs]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            self.add("SR301", self.at(option), f"{'.'.join(name)} is written twice by this rule")
+            self.add("SR301", self.at(option), f"{'.'.join(name)} is written twice by this rule", TWICE)
         return tuple(pairs)
 
     def own(

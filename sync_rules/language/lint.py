@@ -228,7 +228,8 @@ def report_bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
                 cure = f"write '{name}' for the text; if there is such an attribute, write not_null({name})"
                 yield Problem("SR311" if sure else "SR416", what, location, cure)
             for name in quoted:
-                yield Problem("SR410", f"\"{name}\" is the attribute {name}: for the text, write '{name}'", location)
+                cure = f"write '{name}' for the text; if there is such an attribute, write not_null({name})"
+                yield Problem("SR410", f'"{name}" is the attribute {name}, and not a text', location, cure)
 
 
 def list_named_attributes(rules: Rules) -> dict[str, set[str]]:
@@ -283,7 +284,8 @@ def _report_circle(circle: list[Node], document: Document) -> Problem:
         read = next(read for of, read in circle[0].reads if of is entity and has_overlap(path, read))
         written = [format_attribute(entity, read), written[0]]
     names = shorten_names([*dict.fromkeys(rule.title for rule in rules)])
-    return Problem("SR305", f"{shorten_names(written, ' -> ')} (rules {names})", locate_write(last, document))
+    cure = "let the rule read another attribute, or write another one" if len(rules) == 1 else None
+    return Problem("SR305", f"{shorten_names(written, ' -> ')} (rules {names})", locate_write(last, document), cure)
 
 
 # ---------------------------------------------------------------- entities

@@ -213,17 +213,20 @@ def _compile_entity(name: str, form: EntityForm, table: Table, document: Documen
             problems.add("SR102", document.key("entities", name, "key", attribute), message)
             sound = False
             continue
+        template: Template | None = None
         try:
             template = parse_template(text, pads=True)
         except UserError as error:
-            problems.add("SR109", location, error.found, error.cure or None)
-            sound = False
-            continue
-        if types[attribute] != "S" and template.whole is None:
+            if types[attribute] == "S":
+                problems.add("SR109", location, error.found, error.cure or None)
+                sound = False
+                continue
+        if template is None or (types[attribute] != "S" and template.whole is None):
             message = f"{attribute!r} is of type {types[attribute]}: expected one field and no text, found {text!r}"
             problems.add("SR110", location, message)
             sound = False
-        elif (least := _count_least_bytes(template)) > limits[attribute]:
+            continue
+        if (least := _count_least_bytes(template)) > limits[attribute]:
             message = (
                 f"{text[:40]!r}... makes keys of at least {least:,} bytes: DynamoDB takes {limits[attribute]:,} here"
             )

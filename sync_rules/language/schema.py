@@ -36,7 +36,7 @@ ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_lengt
 
 
 class IndexForm(Model):
-    """A secondary index in full."""
+    """The long form of a secondary index, which may say more than its keys."""
 
     partition: IndexKey = Field(description="The partition key: one to four attributes with their types.")
     sort: Annotated[dict[AttributeName, KeyType], Field(max_length=KEY_ATTRIBUTES_MAX)] = Field(
@@ -53,7 +53,7 @@ class IndexForm(Model):
 
 
 def choose_index_form(value: Any) -> str:
-    """Choose the form of an index: it is in full if `partition` or `sort` holds a map, else short."""
+    """Choose the form of an index: long if `partition` or `sort` holds a map, else short."""
     full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
     return "form:full" if full else "form:short"
 

@@ -59,6 +59,7 @@ MERGE: Final = "<<"
 CREATED_WITH: Final = ("billing", "warm", "class", "deletion_protection", "backups")  # no rule depends on these
 NO_PLACE: Final = ("extra_forbidden", "literal_error")  # an unknown key; among the keys of an index, one of no type
 NAMED_HERE: Final = 2  # parts of the key path to a name that this file gives
+SIZE: Final = "a number with B or KB, such as 100KB"
 RULE_OPTION: Final = 3  # parts of the key path to an option of a rule
 
 
@@ -188,7 +189,8 @@ class _Validator:
             add("SR104", at_value, f"expected {EXPECTED[error]}, found {name_type(value)}", cure)
         elif error == NO_FORM:
             cure = (_spell_group(value) if "{each:" in detail["msg"] else None) or _suggest_single_link(value, path)
-            add("SR104", at_value, f"expected {detail['msg']}; found {name_type(value)}", cure)
+            keys = f" with {', '.join(map(str, value))}" if isinstance(value, dict) and value else ""
+            add("SR104", at_value, f"expected {detail['msg']}; found {name_type(value)}{keys}", cure)
         else:
             add("SR106", at_value, self._explain_range(detail, path))
 
@@ -264,9 +266,9 @@ class _Validator:
                 choices = re.sub(r"'([^']*)'", r"\1", context["expected"])
                 return f"expected {choices}, found {value!r}"
             case "greater_than_equal" | "less_than_equal":
-                return f"expected {self._range(path) or 'a size such as 100KB'}, found {value}"
+                return f"expected {self._range(path) or SIZE}, found {value}"
             case "string_pattern_mismatch":
-                return f"expected a size such as 100KB, found {value!r}"
+                return f"expected {SIZE}; found {value!r}"
             case "too_long" if path[0] == "rules":
                 return f"expected one entry, found {len(value)}"
             case "string_too_short":

@@ -37,8 +37,8 @@ def report_two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
         what, location = format_attribute(entity, right or left), locate_write(two, document)
         if one is two:
             carried = document.locations.get(("rules", one.title, "carry"))
-            cure = "remove it from carry" if carried else None
-            yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
+            alone = "remove it from carry" if carried else "remove one of the two, or give it another name"
+            yield Problem("SR301", f"{what} is written twice by this rule", carried or location, alone)
             continue
         line = locate_write(one, document).line
         both = entity in one.owned_entities and entity in two.owned_entities
@@ -51,7 +51,8 @@ def report_two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             if (one.name, two.name) not in mirrors:
                 made = "made by" if one.makes or two.makes else "the mirrors of"
                 message = f"the items of {entity.name!r} are {made} rule {one.title} in line {line} already"
-                yield Problem("SR301", message, location)
+                apart = f"write into another entity than {entity.name}, or remove one of the rules"
+                yield Problem("SR301", message, location, apart)
             mirrors.add((one.name, two.name))
             continue
         inside = "" if left == right or not right else f" as {format_attribute(target, left)}"

@@ -30,7 +30,9 @@ TYPE_NAMES = {dict: "a map", list: "a list", str: "text", bool: "true or false",
 CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
     "flow mapping": 'text with braces needs quotes inside {...}, such as "USER#{user_id}"',
     "'\\t'": "indent with spaces",
+    "another document": "keep one document, and remove the others with their ---",
 }
+OWN_TAG_CURE = "remove the tag, or write a value of its type"
 TAGS_CURE = "write the value itself; ${VAR} takes a name from the environment"
 CONSTANTS = {"true": True, "false": False}
 
@@ -243,7 +245,8 @@ class _NodeReader:
         except UnreadTagError:
             self._add_unread(node, location)
         except ValueError as error:
-            self.problems.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
+            message = f"not YAML: a list that is not of its tag {tag}: {error}"
+            self.problems.add("SR001", location, message, OWN_TAG_CURE)
         return values
 
     def _scalar(self, node: ScalarNode, tag: str, location: Location) -> Any:
@@ -262,7 +265,8 @@ class _NodeReader:
             self._add_unread(node, location)
             return node.value
         except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
-            self.problems.add("SR001", location, f"not YAML: {node.value!r} is not of its tag {node.tag}")
+            message = f"not YAML: {node.value!r} is not of its tag {node.tag}"
+            self.problems.add("SR001", location, message, OWN_TAG_CURE)
             return None
 
     def _is_unicode(self, text: str, location: Location) -> bool:

@@ -64,7 +64,8 @@ def describe_clash(first: Table, table: Table) -> str:
     if first.physical_name == table.physical_name:
         return f"tables {first.name} and {table.name} both name the DynamoDB table {table.physical_name!r}"
     one, other = first.physical_name, table.physical_name
-    return f"tables {first.name} and {table.name} may be one table: no stream tells {one!r} from {other!r}"
+    names = f"tables {first.name} and {table.name}"
+    return f"{names} may be one table in DynamoDB: the ARN of a stream may be of {one!r} and of {other!r}"
 
 
 def find_clashes(tables: Iterable[Table]) -> Iterator[tuple[Table, Table]]:

@@ -146,15 +146,16 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
         if pads:
             name = _strip_form(name, padded, cased)
         if not re.fullmatch(NAME, name):
-            raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
+            found = f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}"
+            raise UserError(found, "write a letter between the braces; then letters, digits, _, - and .")
         if fields and not literals[-1]:
-            raise UserError(f"{{{fields[-1]}}} and {{{name}}} have no separator: two sources could have one key")
+            found = f"{{{fields[-1]}}} and {{{name}}} have no separator: two sources could have one key"
+            raise UserError(found, f"put text between them, such as {{{fields[-1]}}}#{{{name}}}")
         fields.append(name)
         literals.append("")
     if position != len(text) or not text:
-        raise UserError(
-            f"{text!r} is not a key template: expected text with fields in braces, such as USER#{{user_id}}"
-        )
+        found = f"{text!r} is not a key template: expected text with fields in braces, such as USER#{{user_id}}"
+        raise UserError(found, "open and close the braces of each field" if text else "write a text, such as PROFILE")
     return Template(text, tuple(literals), tuple(fields), tuple(padded.items()), tuple(cased.items()))
 
 

@@ -26,6 +26,7 @@ TYPES = {
 UNQUOTED = re.compile(r'[^."\s\[\]{}]+')
 SEGMENT = re.compile(f'"([^"]+)"|({UNQUOTED.pattern})')
 BRACES = re.compile(r"\{([^{}]*)\}")
+NAMES_CURE = 'write names with one dot between two; a name that has a dot or a blank goes in double quotes: "full.name"'
 
 
 def parse_path(text: str) -> Path:
@@ -47,18 +48,20 @@ def parse_path(text: str) -> Path:
             named = all(map(UNQUOTED.fullmatch, bare.split(".")))
             raise UserError(found, f"write {bare}; {quote}" if named else quote)
         if match is None:
-            raise UserError(f"{text!r} is not a path: expected names joined by dots, such as address.city")
+            found = f"{text!r} is not a path: expected names joined by dots, such as address.city"
+            dot = text.endswith(".") and text[:-1] and not text.endswith("..")
+            raise UserError(found, "remove the dot at the end, or write a name behind it" if dot else NAMES_CURE)
         segments.append(match[1] or match[2])
         position = match.end()
         if position == len(text):
             return tuple(segments)
         if text[position] != ".":
             cures = {
-                "[": ": copy the whole list, or quote a name that has brackets",
-                "{": ": quote a name that has braces",
+                "[": f"write {text[:position]} for the whole list, or put a name that has brackets in double quotes",
+                "{": "put a name that has braces in double quotes",
             }
-            cure = cures.get(text[position], "")
-            raise UserError(f"{text!r} is not a path: expected a dot at {text[position:]!r}{cure}")
+            found = f"{text!r} is not a path: expected a dot at {text[position:]!r}"
+            raise UserError(found, cures.get(text[position], NAMES_CURE))
         position += 1
 
 

@@ -30,6 +30,7 @@ STEPS = (
 WHERE_FAILED: Final = "WhereFailed"  # begins the reason of a failure record
 SAID: Final = {"unknown": "binary", "bytes": "binary", "null": "nothing"}  # types of JMESPath in other words
 WHERE_MAX_LEVELS: Final = 100  # levels of an expression: evaluating one takes some frames of Python's stack for each
+WHOLE: Final = "close each quote and bracket, and write both sides of each comparison, such as status == 'OPEN'"
 WITH_A_LIST: Final = """for many values, compare with a list, such as contains(`["OPEN", "PAID"]`, status)"""
 
 
@@ -131,11 +132,12 @@ def compile_where(text: str, source_name: str, types: Mapping[str, str] | None =
         parsed = cast("dict[str, Any]", jmespath.compile(text).parsed)
     except JMESPathError as error:
         first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
-        raise UserError(f"{text!r} is not a JMESPath expression: {first}", where_check.suggest_cure(text)) from error
+        cure = where_check.suggest_cure(text) or WHOLE
+        raise UserError(f"{text!r} is not a JMESPath expression: {first}", cure) from error
     except RecursionError:
         parsed = None
     except ValueError as error:  # such as a number of 5,000 digits
-        raise UserError(f"`where` is not a JMESPath expression: {error}") from error
+        raise UserError(f"`where` is not a JMESPath expression: {error}", "write a shorter number") from error
     if parsed is None or where_check.count_levels(parsed) > WHERE_MAX_LEVELS:
         raise UserError(f"`where` nests more than {WHERE_MAX_LEVELS} levels", WITH_A_LIST)
     if wrong := where_check.find_mistake(parsed, types or {}):

@@ -45,7 +45,9 @@ class PushMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMessage:
-    """A request to reconcile these targets of a source, for these rules. `removed` as in a `PushMessage`."""
+    """A request to reconcile these targets of a source, for these rules. `removed`: a REMOVE record of the source
+    started this, so `on_delete: delete` applies.
+    """
 
     rules: tuple[str, ...]
     source: ItemKey

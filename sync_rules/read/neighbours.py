@@ -62,7 +62,7 @@ class _End:
         return (*(self.link[name] for name in in_keys), *own)
 
     def key(self, fields: Fields) -> ItemKey | None:
-        """The key of the item that these fields name; None if they name none of this entity."""
+        """Make the key of an item from these fields of an edge, renamed by `link`. Return None if they make no key."""
         bound: dict[str, AttributeValue] = {}
         for attribute in self.entity.table.key:
             if attribute.name in self.link:

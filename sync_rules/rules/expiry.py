@@ -76,6 +76,10 @@ def parse_expiry(text: str) -> Expiry:
     inside = EXPIRY.fullmatch(text)
     found = ARGUMENTS.fullmatch(inside[1]) if inside else None
     if found is None:
-        raise UserError(f"{text!r} is not an expiry: {MEANT}")
+        raise UserError(f"{text!r} is not an expiry: {MEANT}", "name one attribute and one duration")
     parse_path(found[1])
-    return Expiry(found[1], parse_duration(found[2]))
+    try:
+        seconds = parse_duration(found[2])
+    except UserError as error:
+        raise UserError(error.found, f"write ttl({found[1]}, 60d), or the like") from error
+    return Expiry(found[1], seconds)

@@ -384,4 +384,6 @@ class EffectRule(Rule):
 
     @abstractmethod
     def retry(self, asked: Call) -> Call | None:
-        """Return the call to retry, given the call of a message; None if the rule does not want it any more."""
+        """Return the call of a message with the rule's present function; None if the rule's present condition excludes
+        the item.
+        """

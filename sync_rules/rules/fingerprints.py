@@ -39,7 +39,7 @@ def compute_rule_fingerprints(rules: Rules) -> dict[str, str]:
 
 
 def map_former_titles(rules: Rules) -> dict[str, tuple[str, str]]:
-    """Return, by the title of each renamed rule, its former title and the digest that it has under that title."""
+    """Return, by the title of each renamed rule, its former title, and its digest computed with its former name."""
     former = {rule.former_name: rule for rule in rules.rules.values()}
     prints = _compute_title_fingerprints(
         {name: (rule.title, rule) for name, rule in former.items() if name is not None}
@@ -60,7 +60,7 @@ def _compute_title_fingerprints(named: Mapping[str, tuple[str, Rule]]) -> dict[s
 
 def compute_books_fingerprint(rule: Rule, parent: Entity) -> str:
     """Compute a SHA-256 over all that decides what the books of a rule hold: its body, its items, its parents and their
-    keys, but no names.
+    keys. The names of the rule and of its entities do not count.
     """
     keys = [[_make_entity_body(side), [(a.name, a.type) for a in side.table.key]] for side in (rule.source, parent)]
     return _compute_digest({"kind": rule.kind, "keys": keys, **rule.body()})

@@ -110,7 +110,7 @@ def join_fields(fields: tuple[str, ...], separator: str) -> Formula:
         UserError: when `fields` is empty, or one of them is not a path.
     """
     if not fields:
-        raise UserError("nothing to join: expected a list of fields, such as [name.first, name.last]")
+        raise UserError("nothing to join: expected a list of fields", "join: [name.first, name.last]")
     for name in fields:
         parse_path(name)
     return Formula(fields, tuple(map(Slot, fields)), {}, separator)
@@ -123,7 +123,8 @@ def parse_formula(text: str, tables: Tables) -> Formula:
         UserError: for an unbalanced brace, a field that is no path, an unknown format or an argument that does not fit.
     """
     if taken := [name for name in tables if name in FORMATS]:
-        raise UserError(f"{taken[0]!r} is the name of a format: rename this table of `map`")
+        found = f"a table of `map` has the name of a format: {taken[0]!r}"
+        raise UserError(found, "give the table another name, here and in `as`")
     pieces: list[str | Slot] = []
     used: dict[str, Mapping[str, str]] = {}
     position = 0
@@ -133,7 +134,8 @@ def parse_formula(text: str, tables: Tables) -> Formula:
         position = piece.end()
         pieces.append(_parse_slot(piece[1], tables, used) if piece[2] is None else piece[2])
     if position != len(text) or not text:
-        raise UserError(f"{text!r} is not a formula: expected text with fields in braces, such as {{state}}#{{city}}")
+        found = f"{text!r} is not a formula: expected text with fields in braces, such as {{state}}#{{city}}"
+        raise UserError(found, "open and close the braces of each field" if text else "name a field in braces")
     return Formula(text, tuple(pieces), used)
 
 
@@ -160,7 +162,7 @@ def _parse_format(name: str, argument: str | None, tables: Tables) -> Format:
         return WITH_ARGUMENT[name](argument)
     if name in PLAIN or name in tables:
         if argument is not None:
-            raise UserError(f"{name} takes no argument: expected {{field:{name}}}, found {name}({argument})")
+            raise UserError(f"{name} takes no argument, found {name}({argument})", f"write {{field:{name}}}")
         return PLAIN[name] if name in PLAIN else partial(_in_table, tables[name])
     known = [*FORMATS, *tables]
     close = get_close_matches(name.lower(), known)
@@ -222,10 +224,11 @@ def _sharded(shards: int, value: AttributeValue) -> str | None:
 def _parse_date(argument: str | None) -> Format:
     pieces = re.split(r"%(.?)", argument or "", flags=re.DOTALL)
     if len(pieces) == 1:
-        raise UserError(f"date needs a pattern, such as date(%Y-%m): known are {_list_directives()}")
+        found = f"date needs a pattern, such as date(%Y-%m): known are {_list_directives()}"
+        raise UserError(found, "write date(%Y-%m), or the like")
     for letter in pieces[1::2]:
         if letter not in DIRECTIVES:
-            raise UserError(f"date knows no %{letter}: expected {_list_directives()}")
+            raise UserError(f"date knows no %{letter}: expected {_list_directives()}", "use one of these")
     return partial(_dated, tuple(pieces))
 
 
@@ -280,7 +283,8 @@ def _list_directives() -> str:
 def _parse_count(name: str, argument: str | None, most: int, unit: str, example: str) -> int:
     if argument is not None and re.fullmatch(r"[1-9]\d{0,5}", argument, re.ASCII) and int(argument) <= most:
         return int(argument)
-    raise UserError(f"{name} needs a number of {unit} from 1 to {most}, such as {example}")
+    found = f"{name} needs a number of {unit} from 1 to {most}, such as {example}"
+    raise UserError(found, f"write {example}, or the like")
 
 
 PLAIN: Final[Mapping[str, Format]] = MappingProxyType({"upper": _upper, "lower": _lower, "nospace": _nospace})

@@ -129,7 +129,7 @@ def count_mutants() -> str:
     """The mutants, how many of them a history shows, and how early it does."""
     caught = json.loads((ROOT / "tests/simulation/caught.json").read_text())
     shown = [number for number in caught.values() if number is not None]
-    early = f"by history {median(shown):g} in the median, {max(shown):,} at the latest"
+    early = f"half of them by history {median(shown):g}, the last by history {max(shown):,}"
     return f"{len(caught)} mutants: {len(shown)} caught, {early}; {len(caught) - len(shown)} **not shown**"
 
 
@@ -142,7 +142,7 @@ def count_models() -> str:
     of_all = (
         f"{len(models())} models; {len(hold) - night} instances with {states:,} states, {night} larger ones at night"
     )
-    return f"{of_all}; {removed} lines removed, each refuted"
+    return f"{of_all}; {removed} models with one line removed, each refuted by Spin"
 
 
 def count_lines(folder: str) -> int:

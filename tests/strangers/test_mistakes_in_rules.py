@@ -79,6 +79,11 @@ MISTAKES = [
         "{count: user, into: user.orders, link: {user_id: parent_user_id}}",
     ),
     Mistake("into: order.user_name", "into: order", "SR108", "into: order.name", "into: order"),
+    Mistake("{total:pad(8)}-{status}", "{total:pad(8)}-{status[0]}", "SR117", "status", "status[0]"),
+    Mistake("count order into", "count order.total into", "SR108", "order", "order.total into", "order into"),
+    Mistake(
+        "into: customer.cities, as", "into: customer.all.cities, as", "SR309", "customer.cities", "customer.all.cities"
+    ),
     Mistake("into: order.user_name", "into: order.order_id", "SR302", "part of the key"),
     Mistake("into: order.user_name", "into: order.user_id", "SR303", "part of the link"),
     Mistake("derive: order.label", "derive: order.user_name", "SR301", "written by rule names in line 14"),
@@ -111,7 +116,7 @@ MISTAKES = [
         "{by_user: {user_id: S}}", "{by_user: {userid: S}}", "SR201", "by_user_id: {user_id: S}", "by_user: {userid: S}"
     ),
     Mistake("parent: parent_id", "parent: parent", "SR201", "parent_id"),
-    Mistake("parent: parent_id", "parent: part_id", "SR214", "cannot name a parent"),
+    Mistake("parent: parent_id", "parent: part_id", "SR214", "parent: parent_id", "parent: part_id"),
     Mistake('"CUST#{customer_id}", SK: PROFILE', '"CUST#{customer_id", SK: PROFILE', "SR109", "such as USER#{user_id}"),
     Mistake('PK: "CUST#{customer_id}", SK: PROFILE', 'pk: "CUST#{customer_id}", SK: PROFILE', "SR102", "PK"),
     Mistake(
@@ -123,10 +128,25 @@ MISTAKES = [
     Mistake(
         'as: "{address_id}"', 'as: "{customer_id}"', "SR207", "as: '{customer_id}-{address_id}'", 'as: "{customer_id}"'
     ),
+    Mistake(
+        'by: "{address_id}"',
+        'by: "{address_id}{city}"',
+        "SR109",
+        "{address_id}#{city}",
+        "{address_id}{city}",
+    ),
+    Mistake(
+        "count order into user.orders",
+        "{count: order, into: user.orders, mode: recount, via: by_user}",
+        "SR206",
+        "mode: ledger",
+        "mode: recount, via: by_user",
+    ),
     # a condition or a value of another language
     Mistake("status == 'PAID'", "status = 'PAID'", "SR114", "=="),
     Mistake("status == 'PAID'", "status == PAID", "SR311", "'PAID'"),
     Mistake("status == 'PAID'", "status == 'PAID", "SR114", "Unclosed"),
+    Mistake("status == 'PAID'", r"status == \"paid\"", "SR410", "'paid'", r"\"paid\""),
     Mistake("where: ", "when: ", "SR101", "where"),
     Mistake("{total:pad(8)}", "{label}", "SR305", "order.label"),
     Mistake("fields: [city, zip]", "fields: city zip", "SR104", "a list of attributes"),

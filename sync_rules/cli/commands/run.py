@@ -267,7 +267,9 @@ def make_settings(batch_size: int, parallelization: int, *, own_engine: bool) ->
 
 
 def is_resumed(path: Path, rules: Rules) -> bool:
-    """Return True if an earlier run had these rules: they passed the sample then, or were accepted."""
+    """Return True if the checkpoint at `path` has the fingerprint of these rules. Then an earlier run
+    sampled or accepted them.
+    """
     text = read_if_there(path, "a checkpoint")
     try:
         return text is not None and json_bytes.parse_json(text).get("rules_fingerprint") == rules.fingerprint

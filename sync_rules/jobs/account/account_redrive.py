@@ -106,17 +106,17 @@ def _explain_death(place: MarkedStore) -> str:
 
 
 def name_document(execution: str, unit: str) -> str:
-    """Return the name of the state document that holds the outcome of one place."""
+    """Return the name of the state document that holds the outcome of one unit: a place with failures."""
     return f"redrive/{execution}/{unit}"
 
 
 def load_documents(state: SharedState, execution: str, units: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the outcome of each place so far. Raises StoreError."""
+    """Return the outcome of each unit so far. Raises StoreError."""
     return load_units(state, {unit: name_document(execution, unit) for unit in units})
 
 
 def add_counts(bodies: Iterable[Body]) -> RedriveCounts:
-    """Return the sum of the counts in the documents of all places."""
+    """Return the sum of the counts in the documents of all units."""
     tally = RedriveCounts()
     for body in bodies:
         for word, count in body["tally"].items():

@@ -135,7 +135,7 @@ def _check_pull_only(compiler: RuleCompiler, form: CopyForm, link: Link, source:
     nothing = f"nothing lists the items of {target.name!r} by their {source.name!r}"
     if "settle_seconds" in form.model_fields_set:
         compiler.refuse("settle_seconds", f"{nothing}: there is no second look", "remove it, or add an index")
-    cure = f"if that can be, {links.suggest_index(source, target, link)}"
+    cure = f"if targets may come before their source, {links.suggest_index(source, target, link)}"
     compiler.add("SR419", "mode", f"{nothing}: a target created before its source stays empty", cure)
     return True
 

@@ -180,7 +180,8 @@ def _check_via(compiler: RuleCompiler, form: GroupForm) -> None:
     """Report an index for the items of one parent, where nothing lists them through one."""
     if form.via is not None and form.mode == "recount":
         message = f"index {form.via!r} would be listed: it lags behind the records that ask for a recount"
-        compiler.add("SR206", "via", message)
+        cure = "remove it; if the key of the items' own table does not list them, use mode: ledger too"
+        compiler.add("SR206", "via", message, cure)
     elif form.via is not None and form.on_delete == "keep":
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
 

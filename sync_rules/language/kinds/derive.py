@@ -141,10 +141,11 @@ def _check_expiry(
     types = {**{one.name: one.type for one in ref.entity.table.key_attributes}, **list_key_types(ref.entity)}
     if len(ref.path) > 1:
         message = f"{name} is inside of a map: DynamoDB takes an attribute of the item itself"
-        compiler.add("SR125", "derive", message)
+        compiler.add("SR125", "derive", message, f"derive: {ref.entity.name}.{show_path(ref.path[-1:])}")
     elif types.get(ref.path[0], "N") != "N":
         message = f"keys type {name} as {types[ref.path[0]]}, but Time to Live needs a number (seconds since 1970)"
-        compiler.add("SR125", "derive", message)
+        cure = f"name an attribute that is in no key, such as derive: {ref.entity.name}.expires_at"
+        compiler.add("SR125", "derive", message, cure)
 
 
 def _compile_formula(compiler: RuleCompiler, form: DeriveForm, tables: Tables) -> Formula | Expiry | None:
@@ -183,7 +184,9 @@ def _check_tables(compiler: RuleCompiler, tables: Tables, formulas: Iterable[For
     known = [formula for formula in formulas if isinstance(formula, Formula)]
     for name in tables.keys() - {name for formula in known for name in formula.tables} if known else ():
         texts = " or ".join(repr(formula.source) for formula in known)
-        compiler.add("SR117", compiler.at_key("map", name), f"no field of {texts} goes through the table {name!r}")
+        message = f"no field of {texts} goes through the table {name!r}"
+        cure = f"write {{field:{name}}} in `as`, or remove the table"
+        compiler.add("SR117", compiler.at_key("map", name), message, cure)
 
 
 KIND = Kind("derive", DeriveForm, _compile, alone=True)

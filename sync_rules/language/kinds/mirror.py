@@ -176,7 +176,7 @@ def _compile_each(compiler: RuleCompiler, form: MirrorForm, source: Entity, targ
         path = compiler.path(text, compiler.at("each", field))
         if field not in target.identity:
             message = explain_unknown_name("key field", field, target.identity, f"entity {target.name!r}")
-            compiler.add("SR209", compiler.at_key("each", field), message)
+            compiler.add("SR209", compiler.at_key("each", field), message, "name one of the key fields shown")
         elif field in form.link:
             compiler.add("SR120", compiler.at_key("each", field), f"{field!r} is in `link` too", "keep one of them")
         elif path is not None:

@@ -112,7 +112,8 @@ def require_text(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], 
     binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.find_template(entity, a).fields)}
     found = [field for field in fields if field in binary]
     if found:
-        compiler.add("SR216", option, f"{format_fields(found)} of {entity.name!r} is binary")
+        verb = "are" if found[1:] else "is"
+        compiler.add("SR216", option, f"{format_fields(found)} of {entity.name!r} {verb} binary")
 
 
 def format_fields(fields: Iterable[str]) -> str:

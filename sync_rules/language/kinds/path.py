@@ -145,9 +145,9 @@ def _compile_link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Enti
         return None
     *shared, parent = links.infer_link(entity, entity, {entity.identity[-1]: form.parent})
     if parent[1].path[0] in {attribute.name for attribute in entity.table.key}:
-        compiler.add(
-            "SR214", compiler.at("parent"), f"{form.parent!r} is part of the item's own key: it cannot name a parent"
-        )
+        message = f"{form.parent!r} is part of the item's own key: it cannot name a parent"
+        cure = "name an attribute outside the key that has the parent's id, such as parent: parent_id"
+        compiler.add("SR214", "parent", message, cure)
         return None
     link = (parent, *shared)
     return link if compiler.link_matches(entity, entity, link) else None

@@ -84,5 +84,5 @@ def parse_element(text: str) -> Element:
     """
     template = parse_template(text)
     if not template.fields:
-        raise UserError(f"{text!r} is the same for every edge: name a field in braces, such as {{target}}")
+        raise UserError(f"{text!r} is the same for every edge", "name a field of the edge in braces, such as {target}")
     return Element(template)

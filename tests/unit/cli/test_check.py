@@ -1,17 +1,21 @@
 """`sync-rules check`: broken rules files. Each file name tells its story; the `.txt` beside it has the output."""
 
+import ast
 import json
+from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
 
+import sync_rules
 from sync_rules.cli import main
 from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules
 from sync_rules.language.problems import CODES, list_errors
 from tests.support.depth import deep, spread_over_night
 
+SITES = {"SR102": 7, "SR106": 6, "SR123": 4, "SR202": 3, "SR310": 2, "SR317": 2, "SR413": 2}
 BROKEN = sorted((Path(__file__).parents[1] / "broken").glob("*.yaml"))
 GOOD = """
 tables: {authors: {key: {author_id: S}}, books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}}
@@ -41,6 +45,24 @@ def test_every_code_has_a_broken_file():
     """No code without an example. SR005 belongs to a run only, and SR121 needs an installed package."""
     shown = "".join(file.with_suffix(".txt").read_text() for file in BROKEN)
     assert [code for code in CODES if f"[{code}" not in shown] == ["SR005", "SR121"]
+
+
+def test_problem_has_a_cure_of_its_own_unless_the_cure_of_its_code_fits():
+    """Each place that reports a shared code gives a cure of its own. `SITES` counts the places without, by code: the
+    cure of the code fits each of their messages.
+    """
+    trees = [ast.parse(file.read_text()) for file in Path(sync_rules.__file__).parent.rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    bare = Counter(
+        str(call.args[0].value)
+        for call in calls
+        if isinstance(call.args[0], ast.Constant)
+        and call.args[0].value in CODES
+        and ast.unparse(call.func).rpartition(".")[2] in ("add", "Problem")
+        and len(call.args) == 3
+        and not isinstance(call.args[2], ast.Starred)
+    )
+    assert {code: number for code, number in bare.items() if number > 1} == SITES
 
 
 def test_check_lets_warnings_pass_unless_told(tmp_path, capsys):

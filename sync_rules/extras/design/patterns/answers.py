@@ -110,7 +110,7 @@ class ProvedRequest:
 
     @property
     def writes(self) -> bool:
-        """True for a write of the application."""
+        """True if the request is a PutItem, UpdateItem or DeleteItem."""
         return self.request in ("PutItem", "UpdateItem", "DeleteItem")
 
     @property

@@ -52,6 +52,7 @@ RATE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?/ ?(s|min|h|day)")
 RATE_MAX: Final = 10**9  # calls per second: more than any table takes
 SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "day": 86_400}
 HOURS: Final = re.compile(r"([01][0-9]|2[0-3])-([01][0-9]|2[0-4])")
+SHOWN: Final = "name one of those shown"
 SHARE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?%")
 RANGES: Final[tuple[RangeForm, ...]] = ("between", "at_least", "at_most", "begins_with")
 WAYS: Final = ("table", "mirror")
@@ -124,7 +125,9 @@ class PatternCompiler:
             return None
         rate = float(found[1]) / SECONDS[found[2]]
         if rate > RATE_MAX:
-            self.add("SR501", "rate", f"expected at most {RATE_MAX:,} calls a second, found {text!r}")
+            self.add(
+                "SR501", "rate", f"expected at most {RATE_MAX:,} calls a second, found {text!r}", "write a lower rate"
+            )
             return None
         return rate
 
@@ -175,7 +178,9 @@ class PatternCompiler:
     def _of_any(self, form: PatternForm) -> dict[str, Any]:
         stated = {name: getattr(form, name) or "" for name in ("description", "priority", "peak_hours")}
         if form.peak_hours is not None and not HOURS.fullmatch(form.peak_hours):
-            self.add("SR106", "peak_hours", f"expected hours of a day such as 18-22, found {form.peak_hours!r}")
+            self.add(
+                "SR106", "peak_hours", f"expected two hours of two digits, such as 09-17; found {form.peak_hours!r}"
+            )
         busiest = form.busiest if isinstance(form, KeyedForm) else None
         return {"name": self.name, "rate": self.rate(form.rate), "busiest": self.share(busiest, "busiest"), **stated}
 
@@ -246,9 +251,12 @@ class PatternCompiler:
             self.attribute(entity, name, given[0][0])
         if len(given) > 1:
             words = " and ".join(one for one, _ in given)
-            self.add("SR120", given[1][0], f"{words}: a Query takes one range", "between has both ends")
+            both = {one for one, _ in given} == {"at_least", "at_most"} and given[0][1] == given[1][1]
+            cure = f"for both ends, write between: {given[0][1]}" if both else "keep one of them"
+            self.add("SR120", given[1][0], f"{words}: a Query takes one range", cure)
         if given and given[0][1] in form.by:
-            self.add("SR502", given[0][0], f"{given[0][1]!r} is given by equality, in `by`, and as a range too")
+            message = f"{given[0][1]!r} is given by equality, in `by`, and as a range too"
+            self.add("SR502", given[0][0], message, f"remove it from `by`, or remove `{given[0][0]}`")
         return Range(given[0][1], given[0][0]) if given else None
 
     def _compile_order(self, form: GetForm, entity: Entity, within: Range | None) -> tuple[str | None, bool]:
@@ -258,7 +266,8 @@ class PatternCompiler:
         if way not in ("", "asc", "desc") or not name:
             self.add("SR106", "order", f"expected an attribute, and desc or nothing after it; found {form.order!r}")
         elif name in form.by:
-            self.add("SR502", "order", f"all items that are found have the same {name!r}: it is given in `by`")
+            message = f"all items that are found have the same {name!r}: it is given in `by`"
+            self.add("SR502", "order", message, "order by an attribute that is not in `by`, or remove `order`")
         elif within is not None and within.attribute != name:
             message = f"a Query sorts by the attribute of its range, {within.attribute!r}, and not by {name!r}"
             cure = f"order: {within.attribute}; or sort what a page holds in the application"
@@ -293,9 +302,10 @@ class PatternCompiler:
         }
         for option in (name for name, given in alone.items() if given):
             for other in (name for name, given in several.items() if given and name != option):
-                self.add("SR120", other, f"`{option}` and `{other}` do not go together")
+                self.add("SR120", other, f"`{option}` and `{other}` do not go together", "remove one of them")
         if form.keeps is not None and where is None:
-            self.add("SR120", "keeps", "`keeps` is the share that `where` lets in, and there is no `where`")
+            message = "`keeps` states the share of items that satisfy `where`, and there is no `where`"
+            self.add("SR120", "keeps", message, "remove `keeps`, or add `where`")
 
     def _check_via(self, via: str | None, entity: Entity) -> str | None:
         names = [*WAYS, *(index.name for index in entity.table.indexes)]
@@ -316,9 +326,10 @@ class PatternCompiler:
             if name not in known:
                 of = ", ".join(dict.fromkeys(one.name for one in ends))
                 location = self.known.document.key("patterns", self.name, "link", name)
-                self.add("SR102", location, explain_unknown_name("field or key attribute", name, sorted(known), of))
+                message = explain_unknown_name("field or key attribute", name, sorted(known), of)
+                self.add("SR102", location, message, SHOWN)
         if form.at_least is not None and form.begins_with is not None:
-            self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range")
+            self.add("SR120", "begins_with", "at_least and begins_with: a Query takes one range", "keep one of them")
         ranges: dict[RangeForm, str | None] = {"at_least": form.at_least, "begins_with": form.begins_with}
         within = next(((one, text) for one, text in ranges.items() if text is not None), None)
         return GraphPattern(
@@ -341,15 +352,16 @@ class PatternCompiler:
         named = [(direction, text) for direction, text in given.items() if text is not None]
         if len(named) != 1:
             found = " and ".join(direction for direction, _ in named) or "none"
-            self.add("SR120", "tree", f"expected one of under, above and children; found {found}")
+            cure = "keep one of them" if named else f"add one of them, such as under: {''.join(entity.identity[-1:])}"
+            self.add("SR120", "tree", f"expected one of under, above and children; found {found}", cure)
             return None
         ((direction, text),) = named
         if text not in entity.identity:
-            self.add(
-                "SR102", direction, explain_unknown_name("key field", text, entity.identity, f"entity {entity.name!r}")
-            )
+            message = explain_unknown_name("key field", text, entity.identity, f"entity {entity.name!r}")
+            self.add("SR102", direction, message, SHOWN)
         if form.depth is not None and direction != "under":
-            self.add("SR120", "depth", f"`depth` counts levels down: it does not go with `{direction}`")
+            message = f"`depth` counts levels down: it does not go with `{direction}`"
+            self.add("SR120", "depth", message, f"remove it, or write under in place of {direction}")
         if form.itself and direction == "children":
             self.add("SR120", "itself", "`itself` does not go with `children`: they have pages", "say under, depth: 1")
         return TreePattern(

@@ -223,7 +223,7 @@ PatternEntry = Annotated[
     Discriminator(
         _find_tag,
         custom_error_type=NO_FORM,
-        custom_error_message="a map with get, graph, tree, search, put, update or delete, "
+        custom_error_message="a map with one of get, graph, tree, search, put, update or delete, "
         "such as {get: order, by: [user_id]}",
     ),
 ]

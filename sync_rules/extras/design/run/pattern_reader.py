@@ -88,7 +88,7 @@ class Patterns:
         return Page([self._convert_item(plan, item) for item in items], after)
 
     def all(self, name: str, given: Mapping[str, Any] | None = None, /, **fields: Any) -> Iterator[Any]:
-        """Yield every item, by the necessary number of requests."""
+        """Yield every item of the pattern `name`, and request further pages as needed."""
         plan = self._find_item_plan(name, "all")
         values = self.parse_values(plan, {**(given or {}), **fields})
         return (self._convert_item(plan, item) for item in plan.all(values))

@@ -111,7 +111,9 @@ class _Template:
         return text or node.fail("a text that the template itself gives")
 
     def text(self, value: Any) -> str:
-        """Return a text with variables of the rules file; "" if it cannot be resolved."""
+        """Resolve a CloudFormation value, such as Ref or Fn::Sub, to text. Parameters become variables of the rules
+        file. Return "" if that is impossible.
+        """
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         if isinstance(value, str):
