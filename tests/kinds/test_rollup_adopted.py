@@ -81,23 +81,20 @@ def adopted() -> tuple[Scene, Stack, Application]:
     return scene, stack, application
 
 
-def test_adopted_total_counts_beside_that_of_the_application():
-    """Neither writes what the other keeps, and both change with each order."""
+def test_comparison_names_the_totals_that_the_application_lost():
+    """A file that names the application's attribute finds them, writes nothing, and needs no deployment. Neither the rule
+    nor the application writes what the other keeps, and both totals change with each order.
+    """
     scene, _, application = adopted()
     application.order("f", "3")
     application.cancel("a")
     scene.rest()
-    assert days_of(scene) == {
+    before = days_of(scene)
+    assert before == {
         "1": {"orders": n(1), "orders_by_rule": n(1)},
         "2": {"orders": n(1), "orders_by_rule": n(2)},
         "3": {"orders": n(2), "orders_by_rule": n(2)},
     }
-
-
-def test_comparison_names_the_totals_that_the_application_lost():
-    """A file that names the application's attribute finds them, writes nothing, and needs no deployment."""
-    scene, _, _ = adopted()
-    before = days_of(scene)
     assert compare(scene, ADOPTED) == {}
     assert compare(scene, SWITCHED) == {"2": "wrong"}
     assert (days_of(scene), scene.records) == (before, [])

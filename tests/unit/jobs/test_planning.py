@@ -16,7 +16,6 @@ from sync_rules.jobs.dryrun.figures import PlannedWrite, compare_fingerprints
 from sync_rules.jobs.dryrun.planner import HeavyHitters, Planner
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.selection import Share
@@ -239,36 +238,23 @@ def test_planning_tells_a_whole_item_by_the_rule_that_puts_it():
 
 
 # ---------------------------------------------------------------- values that an application kept
-
-
-def kept_by_hand(rules: dict[str, str], *items: Item) -> Scene:
-    """A shop whose rules are new, with values that its application kept before."""
-    scene = Scene(parse_rules(every_kind.text_of(rules)), complete=False)
-    scene.there("shop", *items)
-    return scene
-
-
-def planned_as_done(scene: Scene) -> tuple[dict[str, dict[str, int]], list[PlannedWrite]]:
-    """Return what the plan does to values, by rule, and the writes it lists, which the backfill then makes."""
-    listed: list[PlannedWrite] = []
-    plan, writes, _ = planned(scene, on_write=listed.append)
-    assert as_multiset(writes) == as_multiset(backfilled(scene)[1])
-    titles = {rule.title for rule in scene.rules.rules.values()}
-    return {
-        name: {word.value: count for word, count in plan.rules[name].alterations.items() if count} for name in titles
-    }, listed
-
-
 def test_planning_keeps_apart_what_it_would_set_replace_zero_and_remove():
     """A rule whose source has nothing removes; a count of nothing takes the place of a number with 0."""
     old = {"user_name": s("A")}
-    scene = kept_by_hand(
-        {"names": "copy user.name into order.user_name", "counted": "count order into user.counted"},
+    rules = {"names": "copy user.name into order.user_name", "counted": "count order into user.counted"}
+    scene = Scene(parse_rules(every_kind.text_of(rules)), complete=False)
+    scene.there(
+        "shop",
         every_kind.user("1", counted=n(7)), every_kind.user("2", name=s("B")), every_kind.user("3", name=s("C"), counted=n(9)),
         every_kind.order("2", "a", 1, **old), every_kind.order("2", "b", 1), every_kind.order("3", "c", 1, **old),
         every_kind.order("1", "d", 1, **old), every_kind.user("4", counted=n(5)),
     )  # fmt: skip
-    made, listed = planned_as_done(scene)
+    listed: list[PlannedWrite] = []
+    plan, writes, _ = planned(scene, on_write=listed.append)
+    assert as_multiset(writes) == as_multiset(backfilled(scene)[1])
+    made = {
+        name: {word.value: count for word, count in plan.rules[name].alterations.items() if count} for name in rules
+    }
     assert made == {
         "names": {"replaced": 2, "set": 1, "removed": 1},
         "counted": {"set": 1, "replaced": 2, "zeroed": 1},

@@ -276,8 +276,7 @@ def test_redrive_in_groups_has_groups_of_two_rules_side_by_side():
     assert [len(request.writes) for request in bench.scene.tap.seen(Apply)] == [1, 1, 1, 2, 2, 4, 4, 1]
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["in-order", "together"])
-def test_redrive_in_groups_leaves_out_rules_that_read_what_they_write(monkeypatch, shared):
+def test_redrive_in_groups_leaves_out_rules_that_read_what_they_write():
     """The path of a child is made of its parent's path, which the record before it repairs. Together both would be read
     before either is written, and the child would get the old path.
     """
@@ -286,16 +285,9 @@ def test_redrive_in_groups_leaves_out_rules_that_read_what_they_write(monkeypatc
     bench.scene.there("parts", {"part_id": s("a"), "path": s("x")})
     parts = bench.scene.rules.tables["parts"]
     texts = [json.dumps(make_failure_record(Failure("paths", key(parts, name), "X"), AT)) for name in "ab"]
-    if shared:
-        monkeypatch.setattr(redriver, "find_shared_pull", find_any_pull)
     with groups_of(2):
         bench.redrive(Shelf(*texts))
-    assert bench.scene.item(key(parts, "b"))["path"] == s("x|b" if shared else "a|b")
-
-
-def find_any_pull(body, rules):
-    """Mutant: the pull of any rule may share reads."""
-    return work._find_pull(body.failure(rules.tables).key, rules.rules[body.rule], rules)
+    assert bench.scene.item(key(parts, "b"))["path"] == s("a|b")
 
 
 def test_group_admits_no_pull_that_would_overtake_what_it_affects():

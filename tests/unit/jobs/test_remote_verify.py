@@ -160,6 +160,8 @@ def test_remote_verify_completes_books_only_by_a_repair_of_everything():
     account.state = SharedMemory()
     account.run(repair=True)
     assert not run_work(read_incomplete_books(account.scene.rules), account.scene.world)
+    tally, names, whole = account.told[-1]
+    assert (tally.items, names, whole) == (account.tally.items, frozenset(account.scene.rules.rules), True)
     right = wrong()
     Account(right).run(repair=True)
     numbers = ("counted", "spent", "least", "most")
@@ -199,6 +201,8 @@ def test_remote_verify_of_a_sample_looks_at_its_segments_only():
     assert account.run(numbers=[3, 500], seed=7)["error"] == ""
     assert {(one.segment, one.total_segments) for one in scene.tap.seen(Scan)} == {(3, 1_000), (500, 1_000)}
     assert account.rows()[0]["sampled"] == 0.2
+    ((_, _, whole),) = account.told
+    assert not whole
 
 
 def test_remote_sample_only_looks_and_ends_in_time():
@@ -271,8 +275,8 @@ def large(monkeypatch) -> Account:
     return Account(scene)
 
 
-def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_a_call(large):
-    """Ledgers too large for one call are left out; the report has all else and names the cure."""
+def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_a_call(large, monkeypatch, capsys):
+    """Ledgers too large for one call are left out; the report has all else. It and the command name the cure."""
     machine = Clock(large, scan_ms=20_000).machine()
     said = machine.run(large.asked())
     assert said["error"] == "NotAllDone"
@@ -292,6 +296,12 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_
     stage = {"step": 0, "round": 0, "adding_up": True}
     assert machine.ask({"do": "end", "run": {"execution": "one", "stage": stage}}) == said  # its answer was lost
     assert len(large.told) == 1
+    verdict = watched(large, said, monkeypatch)
+    err = capsys.readouterr().err
+    assert "rule spent.ledger was not checked completely: OutOfTime" in err
+    assert "sync-rules: Verify from a machine: sync-rules verify --rule" in err
+    assert not verdict.whole
+    assert Tally.of(verdict.found["tally"]).remaining_count == large.tally.remaining_count
 
 
 def test_remote_verify_repairs_nothing_that_is_made_from_totals_it_could_not_add_up(large):
@@ -437,24 +447,3 @@ def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteR
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
     deployed = Deployed(stack, machine, account.state, "http://127.0.0.1:1", "us-east-1")
     return verify_command.verify_in_account(deployed, account.scene.rules, {})
-
-
-def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypatch, capsys):
-    """A verify without its ledgers is shown, not refused: what was not looked at is named, with the cure."""
-    said = Clock(large, scan_ms=20_000).machine().run(large.asked())
-    verdict = watched(large, said, monkeypatch)
-    err = capsys.readouterr().err
-    assert "rule spent.ledger was not checked completely: OutOfTime" in err
-    assert "sync-rules: Verify from a machine: sync-rules verify --rule" in err
-    assert not verdict.whole
-    assert Tally.of(verdict.found["tally"]).remaining_count == large.tally.remaining_count > 10
-
-
-@pytest.mark.parametrize(("asked", "whole"), [({}, True), ({"numbers": [0, 1]}, False)], ids=["all", "sample"])
-def test_remote_verify_tells_what_it_came_to_once(asked, whole):
-    """A remote verify emits its tally once, and says if everything was looked at."""
-    account = Account(scene_of([]))
-    assert account.run(**asked)["error"] == ""
-    ((tally, names, said),) = account.told
-    assert (tally.items, said) == (account.tally.items, whole)
-    assert names <= account.scene.rules.rules.keys()

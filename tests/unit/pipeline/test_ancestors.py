@@ -116,20 +116,17 @@ def test_ancestors_in_a_ring_are_reported_and_end_the_walk():
 
 
 def test_ancestors_beyond_the_bound_count_as_they_are(monkeypatch):
-    """No more ancestors are held than the bound says; the sweep comes to the same paths all the same."""
+    """No more ancestors are held than the bound says; the sweep comes to the same paths all the same. A sweep over right
+    items reads no ancestors: one read of parents for its page.
+    """
     monkeypatch.setattr(ancestors, "ANCESTORS_MAX_ITEMS", 3)
     scene = chain()
     before = contents(scene)
+    verified(scene)
+    assert len(scene.tap.seen(Read)) == 1
     damage(scene, ("a", "WRONG"), ("d", "x"))
     backfilled(scene)
     assert contents(scene) == before
-
-
-def test_ancestors_are_read_only_for_a_child_that_differs():
-    """A sweep over right items reads nothing more: one round, one read of parents for each page."""
-    scene = chain()
-    verified(scene)
-    assert len(scene.tap.seen(Read)) == 1
 
 
 def test_ancestors_are_not_followed_for_a_record():

@@ -62,22 +62,6 @@ def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
 # ---------------------------------------------------------------- the second look
 
 
-def test_fanout_second_looks_double_while_they_find_something():
-    """A second look that had to write asks for another after twice the time, at most 900 s; one that found nothing is
-    the last.
-    """
-    scene = scene_with(1)
-    scene.deliver()
-    delays = []
-    for round_ in range(20):
-        if not scene.queue.messages:
-            break
-        if round_ < 6:  # the index shows another book only now
-            scene.there("books", book_item(f"late{round_}", "a1"))
-        delays += scene.receive()
-    assert delays == [60, 120, 240, 480, 900, 900, 900]
-
-
 def test_fanout_heals_what_the_index_hid():
     """A target that the index did not show at the first pass is right after the second."""
     scene = scene_with(1)

@@ -206,14 +206,6 @@ def test_records_say_which_image_their_stream_does_not_have(name, view, there, l
     assert [failure.reason.endswith(cure) for failure in failures] == [True] * bool(lacking)
 
 
-def test_records_with_another_key_than_the_table_are_failures():
-    """Keys that are not the table's say what was expected."""
-    record = record_of(SHOP, WRITTEN)
-    record["dynamodb"]["Keys"] = {"PK": n(1), "SK": s("PROFILE")}
-    ((), (failure,)) = read({"Records": [record]})
-    assert failure.reason == "the keys of a record are not those of table shop: expected PK (S), SK (S)"
-
-
 # ---------------------------------------------------------------- time to live
 REMOVED = Change(USER, user_item("1"), None, "100", 1_700_000_000_000)
 BY_DYNAMODB = [
@@ -289,13 +281,6 @@ def test_records_whose_image_cannot_be_read_name_their_item():
     assert found > 100  # some damage is another item that DynamoDB could hold
 
 
-@pytest.mark.parametrize("event", [[], None, "text", 5])
-def test_records_an_event_that_is_no_map_is_a_failure(event):
-    """An event of another shape is one failure that says what was expected."""
-    ((), (failure,)) = read(event)
-    assert "list of Records" in failure.reason
-
-
 def test_records_of_two_tables_of_one_name_are_told_apart_by_their_streams():
     """The ARN of a stream says which of them changed; what says less is reported, and never dropped or guessed."""
     arn = "arn:aws:dynamodb:{}:table/main"
@@ -320,16 +305,25 @@ def test_records_of_two_tables_of_one_name_are_told_apart_by_their_streams():
         assert "one and two and far" in failure.reason
 
 
+OTHER_KEY = event_of(SHOP, WRITTEN)
+OTHER_KEY["Records"][0]["dynamodb"]["Keys"] = {"PK": n(1), "SK": s("PROFILE")}
+
+
+def of_kinesis(data: bytes) -> dict[str, Any]:
+    return {"Records": [{"kinesis": {"data": base64.b64encode(data).decode(), "sequenceNumber": "100"}}]}
+
+
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("event", "words"),
     [
-        (b"\xf3\x89\x9a\xc2\n\x01a", "aggregated by the Kinesis Producer Library"),
-        (gzip.compress(b"{}", mtime=0), "compressed with gzip"),
-        (b"\xff{}", "not base64 of a DynamoDB record"),
+        *((event, "list of Records") for event in ([], None, "text", 5)),
+        (OTHER_KEY, "the keys of a record are not those of table shop: expected PK (S), SK (S)"),
+        (of_kinesis(b"\xf3\x89\x9a\xc2\n\x01a"), "aggregated by the Kinesis Producer Library"),
+        (of_kinesis(gzip.compress(b"{}", mtime=0)), "compressed with gzip"),
+        (of_kinesis(b"\xff{}"), "not base64 of a DynamoDB record"),
     ],
 )
-def test_records_say_what_a_kinesis_record_holds_instead(data, words):
-    """A record that another producer packed is named as such: the cure is there and not here."""
-    record = {"kinesis": {"data": base64.b64encode(data).decode(), "sequenceNumber": "100"}}
-    (_, (failure,)) = read({"Records": [record]})
+def test_records_that_cannot_be_read_say_what_they_hold(event, words):
+    """An event of another shape, a key of another table, and a record that another producer packed, are each a failure."""
+    ((), (failure,)) = read(event)
     assert words in failure.reason

@@ -294,19 +294,6 @@ def test_transact_an_item_that_goes_after_a_conflict_refuses_no_condition_of_the
 
 
 # ---------------------------------------------------------------- the application's own conditions
-def test_transact_a_condition_of_the_application_is_its_own_error(shop):
-    """The action is named by its number, with the item if that was asked for; nothing is written."""
-    tx = shop.transact()
-    tx.put("order", order("7", "9", 12))
-    tx.update("user", user("7"), set={"rank": n(1)}, condition="#n = :n", names={"#n": "name"}, values={":n": s("Eve")},
-              returns=True)  # fmt: skip
-    with pytest.raises(TransactionCanceled) as raised:
-        tx.commit()
-    (reason,) = raised.value.reasons
-    assert (reason.action, reason.code, reason.item) == (1, "ConditionalCheckFailed", item(shop, "USER#7", "PROFILE"))
-    assert len(shop.client.requests) == 1
-
-
 def test_transact_a_condition_may_be_one_of_boto3(shop):
     """`Attr` makes text, names and values in plain Python; any other object is refused, and `Attr` with names or values."""
     tx = shop.transact()
@@ -479,7 +466,8 @@ def test_transact_a_check_that_is_one_with_a_change_is_told_by_its_own_number(sh
     with pytest.raises(TransactionCanceled) as raised:
         tx.commit()
     (reason,) = raised.value.reasons
-    assert (reason.action, reason.item) == (1, item(shop, "USER#7", "PROFILE"))
+    assert (reason.action, reason.code, reason.item) == (1, "ConditionalCheckFailed", item(shop, "USER#7", "PROFILE"))
+    assert len(shop.client.requests) == 1
 
 
 # ---------------------------------------------------------------- rules
