@@ -42,11 +42,6 @@ class Command(CommandLine):
         return code, out.splitlines(), err
 
 
-@pytest.fixture
-def command(here, monkeypatch, capsys) -> Command:
-    return Command(monkeypatch, capsys)
-
-
 def test_prune_shows_and_removes_nothing_without_apply(command):
     """Leftovers are shown with key, path and rule, and no value; the exit code is 1; nothing is written."""
     command.scene.tap.requests.clear()
