@@ -10,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.model.entities import KeyAttribute, Ref
+from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
 from sync_rules.model.values import Item
+from sync_rules.model.where import compile_where
+from sync_rules.rules.families import Hint
+from sync_rules.rules.kinds.counted_rule import Weights
 from sync_rules.rules.kinds.gathered_rule import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.rule import Blocked
+from sync_rules.rules.rule import Blocked, Node, is_cause
 from tests.support.builders import entity, key, m, n, of_partition, s, table
 from tests.support.ledgers import tally
 
@@ -175,3 +179,15 @@ def test_recount_lists_all_members_or_one_end(function, ends, expected):
     found = recount(function, books=tally().books if ends else None).members(USER, PROFILE)
     assert (found.table, found.index, found.conditions) == ("shop", None, of_partition("PK", s("U#1"), ("SK", "O#")))
     assert (found.max_items, found.enough, found.backward) == expected
+
+
+@pytest.mark.parametrize("attribute", ["price", "status", "role", "active", "other"])
+def test_recount_hints_when_something_changed_that_it_reads(attribute):
+    """A member hints at its parent if its amount, group, weight or `where` changed, and not otherwise."""
+    options = {"per": ("status",), "where": compile_where("active", "order")}
+    summed, counted = recount("sum", **options), recount("count", weights=Weights(("role",), {}))
+    change = Change(key(SHOP, "U#1", "O#a"), order("a", **{attribute: n(1)}), order("a", **{attribute: n(2)}))
+    for rule, reads in ((summed, {"price", "status", "active"}), (counted, {"role"})):
+        assert list(rule.hints(change)) == ([Hint(USER, change.key)] if attribute in reads else [])
+        (node,) = rule.nodes()
+        assert is_cause(Node(recount("count"), (rule.source, (attribute,)), ()), node) is (attribute in reads)
