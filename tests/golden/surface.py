@@ -68,6 +68,7 @@ from sync_rules.pipeline.messages import (
 from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.fingerprints import compute_rule_fingerprints
 from sync_rules.rules.ruleset import Rules
+from tests.golden.files import get
 
 ROOT = Path(__file__).parent.parent.parent
 EVERY_KIND = Path(__file__).parent / "every-kind.yaml"
@@ -200,12 +201,6 @@ def messages() -> Mapping[str, str]:
     return {"messages.txt": "".join(lines)}
 
 
-def decoded(line: str) -> tuple[str, Any]:
-    """Decode a line of `messages.txt`: its name and the message."""
-    name, _, text = line.partition(": ")
-    return name, parse_message(text)
-
-
 def checkpoint() -> Mapping[str, str]:
     pending = [Pending(message, 1_000 + n, n) for n, message in enumerate(examples().values())]
     shards = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
@@ -213,20 +208,11 @@ def checkpoint() -> Mapping[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.json"
         save(path, whole)
-        text = path.read_text()
-    return {"checkpoint.json": text}
-
-
-def loaded(text: bytes) -> bool:
-    """Load a checkpoint with this text; True if it holds the messages and shards that were saved."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "checkpoint.json"
-        path.write_bytes(text)
-        found = load(path, [ARN])
+        text, found = path.read_text(), load(path, [ARN])
     assert found is not None
-    (shards,) = found.streams.values()
-    assert [shard.shard_id for shard in shards] == ["shard-0", "shard-1"]
-    return [one.message for one in found.list_messages()] == list(examples().values())
+    assert [shard.shard_id for shards in found.streams.values() for shard in shards] == ["shard-0", "shard-1"]
+    assert [one.message for one in found.list_messages()] == list(examples().values())
+    return {"checkpoint.json": text}
 
 
 def failing() -> list[Failure]:
@@ -245,10 +231,9 @@ def failures() -> Mapping[str, str]:
         for failure in failing():
             log.park(failure)
         text = path.read_text()
-        again = [
-            format_compact_json(read_failure_record(json.loads(line)).again("StillTooLarge", AT)) + "\n"
-            for line in text.splitlines()
-        ]
+        found = [read_failure_record(json.loads(line)) for line in text.splitlines()]
+        assert [one.failure(parse_rules(ODD, "rules.yaml", {}).tables) for one in found] == failing()
+        again = [format_compact_json(one.again("StillTooLarge", AT)) + "\n" for one in found]
         batches = Path(folder) / "batches.jsonl"
         lines = JsonLines(batches)
         for body in given_up():
@@ -263,13 +248,6 @@ def failures() -> Mapping[str, str]:
         "batches.jsonl": given,
         "batches-again.jsonl": "".join(given_again),
     }
-
-
-def failures_read(text: str) -> bool:
-    """Read these failure records; True if they give the failures that were written."""
-    rules = parse_rules(ODD, "rules.yaml", {})
-    read_recording = [read_failure_record(json.loads(line)).failure(rules.tables) for line in text.splitlines()]
-    return read_recording == failing()
 
 
 ODD = """
@@ -443,7 +421,7 @@ def backfill() -> Mapping[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.json"
 
-        def run(most: int) -> bool:
+        def run(most: int, name: str) -> bool:
             items = [0]
             begun = BackfillRun(
                 Selection(rules, kept),
@@ -453,7 +431,7 @@ def backfill() -> Mapping[str, str]:
                 _scope(rules).body(),
                 supplies=make_supplies(rules, 2),
                 completes=kept,
-                name="run-1",
+                name=name,
                 on_page=lambda totals: items.append(totals.items),
                 stopping=lambda: items[-1] >= most,
                 sleep=lambda _seconds: None,
@@ -461,33 +439,15 @@ def backfill() -> Mapping[str, str]:
             )
             return begun.run()
 
-        assert not run(most=3)
+        assert not run(3, "run-1")
         texts["state-stopped.json"] = BEGAN.sub(BEGUN, path.read_text())
         assert load_unfinished_head(FileState(path)) is not None
-        assert run(most=1_000)
+        assert run(1_000, "run-2")
+        assert json.loads(path.read_text())["backfill"]["run"] == "run-1", "it resumes, and does not start over"
         save_applied_fingerprints(FileState(path), compute_rule_fingerprints(rules), AT)
         texts["state-ended.json"] = BEGAN.sub(BEGUN, path.read_text())
         assert read_applied_fingerprints(FileState(path)) == compute_rule_fingerprints(rules)
     return {**texts, "backfill-tables.txt": contents(store, rules)}
-
-
-def goes_on(text: bytes) -> bool:
-    """Resume the backfill of this state file; True if the same run ends."""
-    rules = rules_of(EVERY_KIND)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.json"
-        path.write_bytes(text)
-        run = BackfillRun(
-            Selection(rules, frozenset(rules.rules) - {"kept", "called"}),
-            shop(rules),
-            Kept(),
-            FileState(path),
-            _scope(rules).body(),
-            supplies=make_supplies(rules, 2),
-            name="run-2",
-            sleep=lambda _seconds: None,
-        )
-        return run.run() and json.loads(path.read_text())["backfill"]["run"] == "run-1"
 
 
 class Client:
@@ -775,48 +735,11 @@ def _default(value: Any) -> str:
 
 
 def exit_codes() -> Mapping[str, str]:
-    """The exit codes of quick calls that ask no service."""
-    bad = BROKEN.relative_to(ROOT).as_posix()
-    example = "examples/order-lines/rules.yaml"
-    every = EVERY_KIND.relative_to(ROOT).as_posix()
-    calls = [
-        [],
-        ["--version"],
-        ["--help"],
-        ["nonsense"],
-        ["check", example],
-        ["check", example, "--format", "json"],
-        ["check", example, "--nonsense"],
-        ["check", bad],
-        ["check", bad, "--format", "json"],
-        ["check", "missing.yaml"],
-        ["check", "--explain", "SR201"],
-        ["check", "--explain", "SR999"],
-        ["graph", example],
-        ["graph", bad],
-        ["graph", example, "--format", "nonsense"],
-        ["schema"],
-        ["schema", "--out", "schema.yaml"],
-        ["infra", "--check"],
-        ["infra", "--check", "--rules", every],
-        ["infra", "--explain"],
-        ["infra", "iam", "--rules", example],
-        ["infra", "--template", "missing.yaml"],
-        ["run", "--nonsense"],
-        ["plan", "missing.yaml"],
-        ["backfill", "missing.yaml"],
-        ["verify", "missing.yaml"],
-        ["prune", "missing.yaml"],
-        ["failures", "--file", "missing.jsonl"],
-        ["redrive", "--nonsense"],
-        ["record", "missing.yaml"],
-        ["replay", "missing.jsonl"],
-        ["test", "missing"],
-        ["test", "examples/store-locations/scenario.yaml"],
-    ]
+    """The exit codes of the quick calls in the expected file, which ask no service. A new call is a new line there."""
+    calls = [line.split()[1:] for line in get("exit-codes.txt").decode().splitlines()]
     with _inside(ROOT):
         codes = "".join(f"{called(*one)[0]} {' '.join(one)}\n" for one in calls)
-        _, problems = called("check", bad, "--format", "json")
+        _, problems = called("check", BROKEN.relative_to(ROOT).as_posix(), "--format", "json")
     shown = [{name: value for name, value in one.items() if name not in WORDED} for one in json.loads(problems)]
     assert all(one.keys() >= set(WORDED) for one in json.loads(problems))
     return {"exit-codes.txt": codes, "check-json.json": pretty(shown)}

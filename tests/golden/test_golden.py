@@ -31,24 +31,3 @@ def test_golden_files_are_all_compared():
     """No expected file is left that nothing makes."""
     names = {name for produce in surface.PRODUCERS for name in made(produce)}
     assert names == {path.name for path in EXPECTED.iterdir()}
-
-
-def test_golden_messages_are_read_as_what_they_were_made_of():
-    """The stored text of each message, and not only the text of today, decodes to the message."""
-    lines = get("messages.txt").decode().splitlines()
-    assert dict(map(surface.decoded, lines)) == surface.examples()
-
-
-def test_golden_checkpoint_is_read_as_what_it_was_made_of():
-    """The stored checkpoint gives back its shards and messages."""
-    assert surface.loaded(get("checkpoint.json"))
-
-
-def test_golden_failures_are_read_as_what_they_were_made_of():
-    """The stored failure records give back the failures."""
-    assert surface.failures_read(get("failures.jsonl").decode())
-
-
-def test_golden_backfill_goes_on_from_the_stored_state():
-    """A stopped backfill resumes, and does not start from the beginning."""
-    assert surface.goes_on(get("state-stopped.json"))

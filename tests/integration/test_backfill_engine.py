@@ -9,14 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters.state import TableState, read_applied_fingerprints
 from sync_rules.cli.options import STATE
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.rules.ledger import hide_amount
-from tests.support.builders import n, s
+from tests.support.builders import n, s, table
 from tests.support.every_kind import RULES, order, part, post, text_of, user
 from tests.support.sites import Site
+from tests.unit.lab.test_emulator import wait_until
 
 ORDERS = 300
 
@@ -36,12 +37,7 @@ class Shop(Site):
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def create_state_table(self, name: str) -> None:
-        self.client.create_table(
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        self.client.create_table(**make_table_parameters(table(name, {"id": "S"}), stream=False))
 
     def right(self) -> int:
         """The number of orders that have the name of their user."""
@@ -122,8 +118,7 @@ def test_backfill_engine_that_a_signal_ends_goes_on(shop, number, code):
     words = ["--rule", "names", "--rate", "60", "--format", "jsonl"]
     command = [sys.executable, "-m", "sync_rules", "backfill", str(shop.file), "--endpoint-url", shop.url, *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.05))
-    waiting(lambda: process.poll() is not None or shop.right() > 0)
+    wait_until(lambda: process.poll() is not None or shop.right() > 0, 60)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, err

@@ -8,11 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from pathlib import Path
 
 from sync_rules.extras.discover.propose.frame_loader import PARALLEL_MIN
 from tests.support.engines import ROOT
+from tests.unit.lab.test_emulator import wait_until
 
 
 def test_propose_is_interrupted_while_processes_work(tmp_path):
@@ -37,9 +36,7 @@ def test_propose_is_interrupted_while_processes_work(tmp_path):
         start_new_session=True,
     )
     spool = tmp_path / ".sync-rules-propose" / "stage"
-    ticking = threading.Event()
-    while process.poll() is None and not has_files(spool):
-        ticking.wait(0.01)
+    wait_until(lambda: process.poll() is not None or any(one.is_file() for one in spool.rglob("*")), 120)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=120)
     said = [line for line in err.splitlines() if not line.startswith("reading")]
@@ -47,8 +44,3 @@ def test_propose_is_interrupted_while_processes_work(tmp_path):
     kept = "what was read is kept, and the same command goes on; without the folder of --workspace it reads all again"
     assert said == [f"sync-rules: interrupted: {kept}"]
     assert not spool.exists()
-
-
-def has_files(folder: Path) -> bool:
-    """True once something was staged."""
-    return folder.exists() and any(one.is_file() for one in folder.rglob("*"))

@@ -27,7 +27,6 @@ from tests.unit.read.test_read import (
 )
 
 PAGE = engines.ROOT / "docs/reading.md"
-BATCH_MAX_ITEMS = 25
 
 
 @pytest.fixture
@@ -44,9 +43,8 @@ def place(client):
         name = name or engines.unique_prefix() + table.name
         client.create_table(**{**make_table_parameters(table, stream=False), "TableName": name})
         made.append(name)
-        for start in range(0, len(items), BATCH_MAX_ITEMS):
-            puts = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_MAX_ITEMS]]
-            assert not client.batch_write_item(RequestItems={name: puts})["UnprocessedItems"]
+        for item in items:
+            client.put_item(TableName=name, Item=item)
         return name
 
     yield make

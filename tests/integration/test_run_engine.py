@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import pytest
 
 from tests.support.builders import order_item, s, user_item
 from tests.support.sites import Site
+from tests.unit.lab.test_emulator import wait_until
 
 WAIT_MAX_SECONDS = 60
 RULES = """\
@@ -44,13 +43,6 @@ def shop(engine, tmp_path) -> Shop:
     return Shop(engine, tmp_path)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_MAX_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never holds"
-        time.sleep(0.02)
-
-
 def test_run_once_makes_the_copies_right(shop, capsys):
     """`run --once` makes every copy right and prints how many it wrote."""
     assert shop.command("run", *shop.files, "--once", "--parallelization", "3") == 0
@@ -61,19 +53,12 @@ def test_run_once_makes_the_copies_right(shop, capsys):
     assert any("1 copied" in text for text in out)
 
 
-def test_run_refuses_tables_that_are_not_there(shop, capsys):
-    """Every missing table is named before anything is read."""
-    shop.client.delete_table(TableName=shop.name("shop"))
-    assert shop.command("run", *shop.files, "--once") == 2
-    assert f"{shop.name('shop')}: it does not exist" in capsys.readouterr().err
-
-
 def test_run_stops_on_a_signal_and_resumes(shop, tmp_path):
     """SIGINT ends a run with exit code 0, a summary and a checkpoint; the next run does only what came after."""
     command = [sys.executable, "-m", "sync_rules", "run", str(shop.file), "--endpoint-url", shop.url, *shop.files]
     command += ["--format", "jsonl"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}, text=True) as running:
-        wait_for(lambda: shop.copied_name() == "Ada")
+        wait_until(lambda: shop.copied_name() == "Ada", WAIT_MAX_SECONDS)
         running.send_signal(signal.SIGINT)
         out, _ = running.communicate(timeout=WAIT_MAX_SECONDS)
     assert running.returncode == 0

@@ -22,10 +22,6 @@ NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 Target = tuple[str, Path]  # a table and an attribute of its items; with the empty path, all of the table
 
 
-class UnsupportedError(Exception):
-    """A neutral rule that is not translated; the message says which."""
-
-
 def path_of(text: object) -> Path:
     """A dotted name as a path."""
     return tuple(str(text).split("."))
@@ -66,16 +62,12 @@ class Builder:
         return any(isinstance(value, list) for value in self.values(table, path))
 
     def keys_of(self, table: str) -> tuple[str, ...]:
-        """The key attributes of a table. Raises UnsupportedError if there is no such table."""
-        if table not in self.keys:
-            raise UnsupportedError(f"a path to {table}, which is no table")
+        """The key attributes of a table."""
         return tuple(self.keys[table])
 
     def id_of(self, table: str) -> str:
         """The one key attribute that references to items of a table hold."""
-        name, *more = self.keys_of(table)
-        if more:
-            raise UnsupportedError(f"a reference to {table}, whose key has two attributes")
+        (name,) = self.keys_of(table)
         return name
 
     def itself(self, table: str) -> dict[str, str]:

@@ -12,16 +12,16 @@ from typing import Any
 
 from sync_rules.model.values import Path
 from tests.peers import ways
-from tests.peers.builder import Builder, Target, UnsupportedError
+from tests.peers.builder import Builder, Target
 
 Raw = Mapping[str, Any]
 
 
 def copy(builder: Builder, into: Target, path: Sequence[Raw], attribute: Path, **default: Any) -> None:
-    """A copy along a path, perhaps with a value for what is missing at its end. Raises UnsupportedError."""
+    """A copy along a path, perhaps with a value for what is missing at its end."""
     way = ways.read(builder, into[0], path)
-    if way.conditions or not all(hop.forward for hop in way.hops):
-        raise UnsupportedError("copy along a path of several items, or under a condition")
+    assert all(hop.forward for hop in way.hops)
+    assert not way.conditions
     ways.copy(builder, into, way.hops, attribute, **default)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sync_rules.model.values import Path
-from tests.peers.builder import UnsupportedError, path_of
+from tests.peers.builder import path_of
 
 Test = Callable[[str], str]  # given the name of an attribute, a condition on it
 
 
 def read(where: Mapping[str, Any]) -> list[tuple[Path, Test]]:
-    """The attributes of a condition, and how each is tested. Raises UnsupportedError."""
+    """The attributes of a condition, and how each is tested."""
     return [(path_of(name), _equal(value)) for name, value in where.items()]
 
 
@@ -23,7 +23,6 @@ def name_of(path: Path) -> str:
 
 
 def _equal(value: Any) -> Test:
-    if not isinstance(value, str | int | bool):
-        raise UnsupportedError(f"`where` with {value!r}")
+    assert isinstance(value, str | int | bool), value
     literal = "`" + json.dumps(value).replace("`", r"\`") + "`"
     return lambda name: f"{name} == {literal}"

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sync_rules.model.values import Path, show_path
 from tests.peers import conditions, ways
-from tests.peers.builder import Builder, Target, UnsupportedError, path_of
+from tests.peers.builder import Builder, Target, path_of
 from tests.peers.ways import ELEMENT, OWNER, Hop, Way
 
 ENTRIES_MAX: Final = 1000
@@ -22,15 +22,14 @@ NEEDS: Final = {"map": {"fields"}, "count": set(), "sum": {"of"}, "min": {"of"},
 
 
 def gather(builder: Builder, into: Target, rule: Mapping[str, Any]) -> None:
-    """Translate `agg`. Raises UnsupportedError."""
+    """Translate `agg`."""
     kind = rule["agg"]
-    words = {"table", "attr", "agg", "path", *NEEDS.get(kind, ())}
-    if kind not in NEEDS or not words <= rule.keys() <= words | {"where"}:
-        raise UnsupportedError(f"agg: {kind} with {', '.join(sorted(map(str, rule)))}")
+    words = {"table", "attr", "agg", "path", *NEEDS[kind]}
+    assert words <= rule.keys() <= words | {"where"}, rule
     way = ways.read(builder, into[0], rule["path"], rule.get("where"))
     back = _run(way.hops, forward=False)
-    if not back or back + _run(way.hops[back:], forward=True) < len(way.hops):
-        raise UnsupportedError(f"agg: {kind} over a path of this form")
+    assert back
+    assert back + _run(way.hops[back:], forward=True) == len(way.hops), rule
     if kind == "map":
         _entries(builder, into, way, rule["fields"])
     else:
@@ -59,8 +58,7 @@ def _booked(builder: Builder, into: Target, way: Way, kind: str, of: Path | None
 
 def _entries(builder: Builder, into: Target, way: Way, fields: Sequence[str]) -> None:
     """A map of the items at the end."""
-    if not _is_edge(way) and len(way.hops) > 1:
-        raise UnsupportedError("agg: map over a path of several hops")
+    assert len(way.hops) == 1 or _is_edge(way), way
     back = _run(way.hops, forward=False)
     entity, onward = way.table(back), way.hops[back:]
     shown = {show_path(ways.bring(builder, entity, onward, path_of(name))): name for name in fields}

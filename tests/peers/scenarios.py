@@ -14,7 +14,6 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from sync_rules.model.entities import Table
-from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.values import Path as AttributePath
@@ -99,9 +98,7 @@ def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
 
 
 def _step(number: int, step: Mapping[str, Any]) -> Step:
-    unknown = step.keys() - STEP_WORDS
-    if unknown:
-        raise ValueError(f"step {number} has {', '.join(map(str, unknown))}")
+    assert step.keys() <= STEP_WORDS, (number, step)
     repair = step.get("repair")
     return Step(
         tuple((verb, write) for verb in step if verb in WRITES for write in _several(step[verb])),
@@ -114,8 +111,7 @@ def _several(writes: Any) -> list[Mapping[str, Any]]:
     """The writes of a verb: one, or a list of them; `keys` names several items that are written alike."""
     found = []
     for write in writes if isinstance(writes, list) else [writes]:
-        if write.keys() - WRITE_WORDS or "table" not in write:
-            raise ValueError(f"a write of {', '.join(map(str, write))}")
+        assert {"table"} <= write.keys() <= WRITE_WORDS, write
         found += [{**write, "key": key} for key in write["keys"]] if "keys" in write else [write]
     return found
 
@@ -152,11 +148,5 @@ def item_of(values: Mapping[str, Any]) -> Item:
 
 def key_of(table: Table, text: object) -> ItemKey:
     """The key that a scenario writes as one value, or as several joined by `|`."""
-    if isinstance(text, Mapping):
-        text = "|".join(str(text[attribute.name]) for attribute in table.key)
-    elif isinstance(text, list):
-        text = "|".join(map(str, text))
     parts = str(text).split("|", len(table.key) - 1)
-    if len(parts) != len(table.key):
-        raise UserError(f"{text!r} is no key of table {table.name}: expected {len(table.key)} parts joined by |")
     return ItemKey(table.name, tuple((a.name, a.type, part) for a, part in zip(table.key, parts, strict=True)))

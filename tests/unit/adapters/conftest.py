@@ -9,6 +9,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from sync_rules.deploy.tables import make_table_parameters
+from tests.support.builders import table
+
 
 @pytest.fixture
 def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Any]]:
@@ -24,14 +27,8 @@ def table_of_ids(moto: Callable[[str], Any]) -> Callable[..., Any]:
     """Makes a table whose key is the string `id`, or another key, and a client."""
 
     def make(name: str, **key: str) -> Any:
-        client, given = moto("dynamodb"), key or {"id": "S"}
-        kinds = zip(given, ("HASH", "RANGE"), strict=False)
-        client.create_table(
-            TableName=name,
-            KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in kinds],
-            AttributeDefinitions=[{"AttributeName": one, "AttributeType": kind} for one, kind in given.items()],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        client = moto("dynamodb")
+        client.create_table(**make_table_parameters(table(name, key or {"id": "S"}), stream=False))
         return client
 
     return make

@@ -76,16 +76,6 @@ def test_budget_is_shared_by_threads_and_used_up(partitions):
     assert clock.now - 1_000 == pytest.approx((8_000 - share) / share, rel=0.02)
 
 
-def test_budget_is_refused_where_there_is_no_time():
-    """A write without time to wait for is refused at once."""
-    budget, clock = budget_of(tables_of(shop=10), within_seconds=lambda: 5.0)
-    assert budget.take(costs(60))
-    assert not budget.take(costs(1))
-    assert clock.now == 1_000
-    clock.now += 0.1
-    assert budget.take(costs(1))
-
-
 def test_budget_refuses_no_write_for_ever():
     """One that costs more than a share gives in all the time there is goes out when nothing is owed, and is paid after."""
     budget, clock = budget_of(tables_of(shop=10), 22, within_seconds=lambda: 58.0)

@@ -66,17 +66,3 @@ def test_wholefile_is_its_owner_s_whatever_was_left_there(tmp_path):
     write_whole(tmp_path / "a", "new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "new")]
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
-
-
-def test_wholefile_keeps_the_old_file_when_the_new_one_fails(tmp_path, monkeypatch):
-    """A file that cannot be written to its end changes nothing and leaves nothing beside."""
-    file = tmp_path / "a"
-    file.write_text("old")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("sync_rules.adapters.files.os.fsync", full)
-    with pytest.raises(UserError, match="No space left"):
-        write_whole(file, "new")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]

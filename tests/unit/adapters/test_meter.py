@@ -110,16 +110,6 @@ def test_meter_forgets_with_each_page(told):
     assert told.metered.seen.get(at) is None
 
 
-def test_meter_writes_nothing_there_is_no_time_for():
-    """A write that the rate refuses is neither made nor counted, and fails with OutOfTime."""
-    memory = MemoryStore(TABLES)
-    at = memory.put("plain", {"id": s("1")})
-    metered = MeteredStore(memory, TABLES, lambda _units: False)
-    (result,) = metered.apply(Apply((Update(at, ((("a",), s("x")),), (), THERE),)))
-    assert (result.status, result.reason) == (Status.FAILED, "OutOfTime")
-    assert (metered.writes.total(), memory.items("plain")[0]) == (0, {"id": s("1")})
-
-
 # ---------------------------------------------------------------- what was not seen
 class Purse:
     """A budget that pays for everything on one table, and notes it."""

@@ -64,19 +64,6 @@ def test_prune_leaves_nothing_of_a_kind(name):
     assert tables(scene) == tables(others)
 
 
-def test_prune_names_rule_item_and_paths():
-    """Prune names a leftover by its old rule, its item and its paths. No path means the whole item."""
-    scene = settled(kinds("spent", "heads"))
-    assert left(scene, kinds("names")) == [
-        ("heads", "shop[USER#1, PROFILE]", "head"),
-        ("spent", "ledger[spent/B, -]", ""),
-        ("spent", "ledger[spent/L/USER#1, ORDER#a]", ""),
-        ("spent", "ledger[spent/L/USER#1, ORDER#b]", ""),
-        ("spent", "ledger[spent/T/USER#1, PROFILE]", ""),
-        ("spent", "shop[USER#1, PROFILE]", "spent"),
-    ]
-
-
 # ---------------------------------------------------------------- what is not left
 def test_prune_of_a_renamed_rule():
     """A rule of another name that writes the same attribute leaves nothing, but for the books of a count, which go by

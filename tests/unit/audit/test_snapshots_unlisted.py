@@ -6,7 +6,6 @@ import pytest
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.standings import PULL_ONLY, list_standings
-from sync_rules.cli.show.item_rows import list_use_rows
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.pipeline.requests import run_work
 from sync_rules.rules.description import Operation
@@ -50,7 +49,7 @@ def test_snapshot_of_a_late_source_is_found_by_verify_and_filled_by_repair(late)
 
 
 def test_snapshot_without_a_listing_needs_no_stream_of_its_sources_and_may_list_nothing():
-    """Its source is read by key; explain says that uses of a source cannot be found."""
+    """Its source is read by key."""
     rules = parse_rules(RULES)
     (rule,) = rules.rules.values()
     assert (rule.pull_only, rule.find, rule.snapshot) == (True, None, True)
@@ -60,7 +59,3 @@ def test_snapshot_without_a_listing_needs_no_stream_of_its_sources_and_may_list_
     assert listed is not None
     assert not next(iter(listed.rules.values())).pull_only
     assert [table.name for table in listed.streamed_tables] == ["products", "lines"]
-    scene = Scene(rules)
-    scene.there("products", PRODUCT)
-    told = [line for _, line in list_use_rows(key(rules.tables["products"], "p"), rules, scene.world)]
-    assert told[0] == "perhaps on items of line, which nothing lists · rule price"

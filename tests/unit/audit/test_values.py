@@ -22,29 +22,15 @@ rules:
 SECRET = "the-secret-title"
 
 
-def order(name, **values):
-    return {"PK": s("USER#1"), "SK": s(f"ORDER#{name}"), **values}
-
-
-def at_rest(*orders):
-    scene = Scene(parse_rules(RULES))
-    scene.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE")}, *orders)
-    scene.rest()
-    return scene
-
-
-def differences(scene, *, repair=False):
-    found = [one.difference for one in verify(scene, repair=repair)[0]]
-    scene.rest()
-    return found
-
-
 def test_values_are_in_no_text_for_people():
     """Neither in what verify finds nor in what is reported, though an order by a text is in the ledger's keys."""
-    scene = at_rest(order("a", tag={"BOOL": True}, title=s(SECRET), at=s(SECRET)))
+    scene = Scene(parse_rules(RULES))
+    order = {"PK": s("USER#1"), "SK": s("ORDER#a"), "tag": {"BOOL": True}, "title": s(SECRET), "at": s(SECRET)}
+    scene.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE")}, order)
+    scene.rest()
     item = next(item for item in scene.memory.items("ledger") if SECRET in str(item["SK"]))
     scene.there("ledger", {**item, "n": s("x")})
-    found = differences(scene)
+    found = [one.difference for one in verify(scene)[0]]
     assert {one.rule for one in found} == {"tags.ledger", "newest", "newest.ledger"}
     said = [format_key(key) for one in found for key in (one.target, one.source) if key is not None]
     said += [format_key(failure.key) + failure.reason for failure in scene.parked.failures if failure.key is not None]

@@ -19,6 +19,7 @@ from tests.support import drifts, every_kind
 from tests.support.builders import author_item, book_item, key, library, n, s
 from tests.support.depth import deep
 from tests.support.worlds import Scene
+from tests.unit.audit.test_prune import settled
 
 RULE = "author-on-books"
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))
@@ -285,24 +286,13 @@ def test_verify_counts_what_is_left_once():
 
 
 # ---------------------------------------------------------------- every kind
-def every_kind_scene(*without: str, **more: str) -> Scene:
-    """A shop of every kind, at rest."""
-    scene = Scene(every_kind.rules_of(*without, effects=False, **more))
-    scene.put("shop", every_kind.order("1", "a", 10), every_kind.order("1", "b", 5))
-    scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
-    scene.put("posts", every_kind.post("p", "1", "Hello"))
-    scene.put("parts", every_kind.part("b", "a"), every_kind.part("a"))
-    scene.rest()
-    return scene
-
-
 def rules_found(run: Run) -> list[tuple[str, str, bool]]:
     return [(one.difference.rule, one.difference.drift.value, one.repaired) for one in run.verifier.sweep()]
 
 
 def test_verify_of_one_item_sees_what_is_kept_on_it_and_made_from_it():
     """--key of a source or of what is kept: parts are looked at from either side, and what is right counts."""
-    scene = every_kind_scene()
+    scene = settled(every_kind.rules_of(effects=False))
     order, mirror = scene.at("shop", "USER#1", "ORDER#a"), scene.at("shop", "EMAIL#a@x", "EMAIL")
     run = Run(scene)
     assert run.one(order) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,11 @@ from tests.support.worlds import Scene
 SECRET = "SECRETVALUE"  # in no output
 
 
+def lines(path: Path, *bodies: object) -> None:
+    """Write a file of JSON lines; a text is a line as it is."""
+    path.write_text("".join((body if isinstance(body, str) else json.dumps(body)) + "\n" for body in bodies))
+
+
 class CommandLine:
     """The verb of a module, in a folder of its own with a rules file. `given` are its first words."""
 
@@ -24,13 +30,17 @@ class CommandLine:
         self, module: ModuleType, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.module, self.patch, self.capsys = module, monkeypatch, capsys
-        self.scene = Scene(parse_rules(text))
         self.file = Path("rules.yaml")
-        self.file.write_text(text)
+        self.restart(text)
         self.given: tuple[object, ...] = ()
         monkeypatch.delenv("SYNC_RULES_STATE", raising=False)
         monkeypatch.setattr(module.aws, "dynamodb", lambda *_: None)
         monkeypatch.setattr(module, "DynamoStore", lambda *_, **_options: self.scene.tap)
+
+    def restart(self, text: str) -> None:
+        """Take other rules, and a store of theirs without items."""
+        self.file.write_text(text)
+        self.scene = Scene(parse_rules(text))
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
         verb = self.module.__name__.rpartition(".")[2]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main
+from tests.unit.cli.command_line import CommandLine
 from tests.unit.lab.test_trial import RULES, SCENARIO
 
 
@@ -16,6 +17,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, being where the user is."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def command(
+    request: pytest.FixtureRequest, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
+    """The `Command` of a test's module, there."""
+    return request.module.Command(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
 from tests.support.worlds import Scene
+from tests.unit.adapters.test_rate import Clock
 from tests.unit.cli.command_line import SECRET, CommandLine
 
 RULES = """
@@ -93,11 +94,6 @@ class Command(CommandLine):
             for title, digest in read_applied_fingerprints(FileState(self.state)).items()
             if fingerprints.compute_rule_fingerprints(self.scene.rules).get(title) == digest
         }
-
-
-@pytest.fixture
-def command(here, monkeypatch, capsys) -> Command:
-    return Command(monkeypatch, capsys)
 
 
 # ---------------------------------------------------------------- what it does and says
@@ -244,15 +240,6 @@ def test_backfill_in_the_account_has_more_workers_for_a_higher_rate(rate, worker
 
 
 # ---------------------------------------------------------------- how it shows itself
-class Clock:
-    """A clock that only tests move."""
-
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 def run_like(scene: Scene, before: Totals) -> BackfillRun:
     """A run that stands in its only step."""
     names = frozenset(["names"])
@@ -272,7 +259,7 @@ def test_backfill_meter_says_how_long_it_will_take(command):
     run = run_like(command.scene, Totals())
     meter.begin(totals_of(200, 100, 100))
     meter.begin(totals_of(999, 999))
-    now.seconds = 10
+    now.sleep(10)
     figures = meter.figures(run, totals_of(400, 250, 250))
     assert (figures["of_items"], figures["seconds_left"], figures["writes_per_second"]) == (1_000, 30, 15.0)
     assert (figures["step"], figures["steps"], figures["round"]) == (1, 1, 1)
@@ -291,7 +278,7 @@ def test_backfill_lines_come_every_few_seconds(command, capsys):
         open_backfill_display(console, as_json=True, clock=now) as machine,
     ):
         for _ in range(25):
-            now.seconds += 1
+            now.sleep(1)
             plain.update(lambda: figures)
             machine.update(lambda: figures)
     lines = out.getvalue().splitlines()

@@ -16,6 +16,7 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.failed_entries import FailureGroup, read_entry
 from sync_rules.pipeline.failure_records import make_failure_record
 from sync_rules.pipeline.messages import CallMessage, PartMessage, PullMessage, format_message
+from tests.unit.cli.command_line import SECRET, lines
 from tests.unit.pipeline.test_failed_entries import batch
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -25,7 +26,6 @@ tables: {shop: {key: {PK: S}}}
 entities: {user: {table: shop, key: {PK: "USER#{user_id}"}}}
 rules: {names: {derive: user.seen, as: "{user_id}!"}}
 """
-SECRET = "SECRETVALUE"
 
 
 @pytest.fixture
@@ -44,10 +44,6 @@ def failures(monkeypatch, tmp_path, capsys):
 
 def told(rule: str = "names", reason: str = "ItemTooLarge", hours: int = 0) -> dict:
     return make_failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
-
-
-def lines(path, *bodies) -> None:
-    path.write_text("".join((body if isinstance(body, str) else json.dumps(body)) + "\n" for body in bodies))
 
 
 def test_failures_groups_what_the_local_files_hold(failures, tmp_path):

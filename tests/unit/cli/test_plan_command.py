@@ -14,12 +14,10 @@ from sync_rules.adapters.state import FileState, save_applied_fingerprints
 from sync_rules.cli.commands import plan
 from sync_rules.jobs.backfill import job
 from sync_rules.jobs.backfill.bulk_loads import BulkLoad
-from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules import fingerprints
 from tests.support.builders import s
-from tests.support.worlds import Scene
 from tests.unit.cli.command_line import SECRET, CommandLine
 
 RULES = """
@@ -80,11 +78,6 @@ class Command(CommandLine):
         return json.loads(out)
 
 
-@pytest.fixture
-def command(here, monkeypatch, capsys) -> Command:
-    return Command(monkeypatch, capsys)
-
-
 def test_plan_says_what_each_rule_would_do(command):
     """A plan prints the figures of rules and tables, money with its price date, and time, and writes nothing."""
     command.books(3)
@@ -105,8 +98,7 @@ def test_plan_says_what_each_rule_would_do(command):
 def test_plan_says_that_old_items_would_expire(command):
     """A backfill of a Time to Live over old items is a deletion of some of them."""
     rule = "\n  expiry: {derive: book.expires_at, as: 'ttl(created_at, 60d)'}\n"
-    command.file.write_text(RULES.rstrip() + rule)
-    command.scene = Scene(parse_rules(command.file.read_text()))
+    command.restart(RULES.rstrip() + rule)
     told = "expiry: expires_at is the Time to Live: DynamoDB deletes items whose time is past, old ones too"
     assert told not in command()[1]
     command.books(1, created_at=s("2020-01-01T00:00:00Z"))
@@ -114,20 +106,20 @@ def test_plan_says_that_old_items_would_expire(command):
     assert command.body()["expiring"] == {"expiry": "expires_at"}
 
 
-def test_plan_names_the_removal_of_a_link_as_the_end_of_a_relation(command):
-    """Only of an attribute that another rule links by, and only where it goes."""
-    command.file.write_text("""
+ENDING = """
 tables: {shop: {key: {PK: S}, indexes: {by_team: {team: S}, by_lead: {lead: S}}}}
 entities:
   team: {table: shop, key: {PK: "TEAM#{team}"}}
   user: {table: shop, key: {PK: "USER#{user}"}}
   lead: {table: shop, key: {PK: "LEAD#{lead}"}}
 rules:
-  leads: {copy: [team.lead, team.name], into: user, on_delete: clear}
-  rooms: copy lead.room into user.room
-  desks: copy lead.desk into user.desk
-""")
-    command.scene = Scene(parse_rules(command.file.read_text()))
+"""
+
+
+def test_plan_names_the_removal_of_a_link_as_the_end_of_a_relation(command):
+    """Only of an attribute that another rule links by, and only where it goes."""
+    leads = "  leads: {copy: [team.lead, team.name], into: user, on_delete: clear}\n"
+    command.restart(ENDING + leads + "  rooms: copy lead.room into user.room\n  desks: copy lead.desk into user.desk\n")
     command.scene.there("shop", *({"PK": s(f"LEAD#{one}"), "room": s("1")} for one in "xyz"))
     command.scene.there(
         "shop", {"PK": s("TEAM#a"), "name": s("A")}, {"PK": s("TEAM#b"), "name": s("B"), "lead": s("y")}
@@ -146,17 +138,8 @@ rules:
 
 def test_plan_ends_a_relation_only_where_the_value_of_a_link_goes(command):
     """A copied map holds the link: its value goes with a map that lacks it, and a map that lacked it ends nothing."""
-    command.file.write_text("""
-tables: {shop: {key: {PK: S}, indexes: {by_team: {team: S}}}}
-entities:
-  team: {table: shop, key: {PK: "TEAM#{team}"}}
-  user: {table: shop, key: {PK: "USER#{user}"}}
-  lead: {table: shop, key: {PK: "LEAD#{lead}"}}
-rules:
-  homes: {copy: team.home, into: user.home, on_delete: clear}
-  rooms: {copy: lead.room, into: user.room, link: {lead: home.lead}, mode: snapshot}
-""")
-    command.scene = Scene(parse_rules(command.file.read_text()))
+    rooms = "  rooms: {copy: lead.room, into: user.room, link: {lead: home.lead}, mode: snapshot}\n"
+    command.restart(ENDING + "  homes: {copy: team.home, into: user.home, on_delete: clear}\n" + rooms)
     command.scene.there(
         "shop", {"PK": s("TEAM#a"), "home": {"M": {"city": s("Rome")}}}, {"PK": s("LEAD#x"), "room": s("1")}
     )
@@ -245,8 +228,7 @@ def test_plan_says_that_it_reads_the_entries_of_other_rules(command, options, sa
     text = RULES.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}") + (
         "  few: {count: book, into: author.few, where: 'new == `true`'}\n  all: {count: book, into: author.all}\n"
     )
-    command.scene = Scene(parse_rules(text))
-    command.file.write_text(text)
+    command.restart(text)
     command.patch.setattr(job, "describe_table", lambda *_: {"TableArn": "arn", "ItemCount": 7})
     _, _, err = command(*options)
     assert ("is read whole" in err) is (said is not None)

@@ -42,11 +42,6 @@ class Command(CommandLine):
         return code, out.splitlines(), err
 
 
-@pytest.fixture
-def command(here, monkeypatch, capsys) -> Command:
-    return Command(monkeypatch, capsys)
-
-
 def test_prune_shows_and_removes_nothing_without_apply(command):
     """Leftovers are shown with key, path and rule, and no value; the exit code is 1; nothing is written."""
     command.scene.tap.requests.clear()
@@ -126,27 +121,22 @@ def test_prune_exits_2_for_a_table_that_is_gone(command):
 
 
 def test_prune_skips_a_table_that_is_gone_with_its_rules(command, tmp_path):
-    """A table that the rules of today do not name may be deleted: its rules are dropped from the saved state."""
+    """A table that the rules of today do not name may be deleted: its rules are dropped from the saved state. In the wrong
+    Region every table is missing: the saved state stays, and the message names the place.
+    """
     state = tmp_path / "state.json"
     save_applied_fingerprints(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
     there = {name: table for name, table in command.scene.rules.tables.items() if name != "shop"}
-    command.scene.tap._store = Scene(command.scene.rules, tables=there).memory
     command.file.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
-    code, out, err = command("--apply", "--state", str(state))
-    assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
-    assert "table shop does not exist, nor in the rules of today: skipped" in err
-
-
-def test_prune_drops_nothing_where_no_table_of_the_old_rules_is(command, tmp_path):
-    """In the wrong Region every table is missing: the saved state stays, and the message names the place."""
-    state = tmp_path / "state.json"
-    save_applied_fingerprints(FileState(state), {"names": "1", "spent": "3"}, datetime(2026, 1, 2, tzinfo=UTC))
     command.scene.tap._store = Scene(command.scene.rules, tables={}).memory
-    command.file.write_text("tables: {other: {key: {id: S}}}\nentities: {one: {table: other}}\nrules: {}\n")
     code, _, err = command("--apply", "--state", str(state))
     assert code == 2
     assert "exists in this place: correct --region or --endpoint-url" in err
     assert read_applied_fingerprints(FileState(state)) == {"names": "1", "spent": "3"}
+    command.scene.tap._store = Scene(command.scene.rules, tables=there).memory
+    code, out, err = command("--apply", "--state", str(state))
+    assert (code, out[-1]) == (0, "dropped from the saved state: names, spent")
+    assert "table shop does not exist, nor in the rules of today: skipped" in err
 
 
 def test_prune_drops_the_deleted_rules_from_the_saved_state(command, tmp_path):

@@ -25,7 +25,7 @@ from tests.support.builders import s
 from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
 from tests.support.fake_stream import FakeShard
 from tests.support.worlds import event_of
-from tests.unit.cli.command_line import SECRET, CommandLine
+from tests.unit.cli.command_line import SECRET, CommandLine, lines
 from tests.unit.jobs.test_redrive import Days, Reader, batch_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -102,10 +102,6 @@ def command(here, monkeypatch, capsys):
     with mock_aws():
         yield Command(monkeypatch, capsys)
     aws._make_client.cache_clear()
-
-
-def lines(path, *bodies) -> None:
-    path.write_text("".join((body if isinstance(body, str) else json.dumps(body)) + "\n" for body in bodies))
 
 
 def held(path) -> list[dict]:

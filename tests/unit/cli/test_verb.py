@@ -78,9 +78,3 @@ def test_what_the_environment_says_is_no_option_without_effect(monkeypatch, caps
     """A salt for all recordings may stand in the environment of those that redact nothing."""
     monkeypatch.setenv("SYNC_RULES_SALT", "a salt that is long enough")
     assert "--salt" not in refusal(capsys, "record")
-
-
-def test_unknown_option_has_typer_s_own_error(capsys):
-    """So has one of an earlier version."""
-    assert main.main(["check", "--json"]) == 2
-    assert "No such option: --json" in capsys.readouterr().err

@@ -19,7 +19,6 @@ from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import n, s
-from tests.support.worlds import Scene
 from tests.unit.cli.command_line import SECRET, CommandLine
 
 RULES = """
@@ -62,11 +61,6 @@ class Command(CommandLine):
         """A report in a file."""
         path.write_text(self(*options, "--format", "jsonl")[1])
         return path
-
-
-@pytest.fixture
-def command(here, monkeypatch, capsys) -> Command:
-    return Command(monkeypatch, capsys)
 
 
 def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
@@ -195,8 +189,7 @@ def test_verify_shows_people_the_first_of_many(capsys):
 @pytest.fixture
 def shop(command) -> Command:
     """The command on a shop with a rule of every kind, at rest."""
-    command.file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
-    command.scene = Scene(parse_rules(command.file.read_text()))
+    command.restart(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
     command.scene.put("shop", every_kind.order("1", "a", 10), every_kind.user("1", name=s("Ada"), email=s("a@x")))
     command.scene.put("parts", every_kind.part("a"))
     command.scene.rest()

@@ -15,8 +15,10 @@ from ruamel.yaml import YAML
 from sync_rules import HOME, __version__
 from sync_rules.cli import main
 from sync_rules.deploy import bundle, files, project
+from sync_rules.deploy.tables import make_table_parameters
 from sync_rules.deploy.template import empty_blocks
 from sync_rules.language.schema import format_schema
+from tests.support.builders import table
 from tests.test_house import ROOT
 
 WRITTEN = {
@@ -177,18 +179,8 @@ def test_project_that_cannot_be_written_whole_leaves_nothing(here, monkeypatch, 
 
 
 # ---------------------------------------------------------------- from what there is
-TABLES = {
-    "Resources": {
-        "Shop": {
-            "Type": "AWS::DynamoDB::Table",
-            "Properties": {
-                "TableName": "shop",
-                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            },
-        }
-    }
-}
+TABLE = {"Type": "AWS::DynamoDB::Table", "Properties": make_table_parameters(table("shop", {"id": "S"}), stream=False)}
+TABLES = {"Resources": {"Shop": TABLE}}
 
 
 def works_once_it_has_a_rule(here: Path) -> None:
@@ -212,8 +204,8 @@ def test_project_from_a_file(here, monkeypatch, capsys, by):
     said = capsys.readouterr().out
     assert "look at each CHECK in rules.yaml, write a rule or let `sync-rules propose` find some" in said
     assert "rules.yaml is made from" in said
-    (table,) = loaded(here / "rules.yaml")["tables"].values()
-    assert table["key"] == {"id": "S"}
+    (shop,) = loaded(here / "rules.yaml")["tables"].values()
+    assert shop["key"] == {"id": "S"}
     assert files_in(here).keys() == WRITTEN | {"stack.json"}
     works_once_it_has_a_rule(here)
 

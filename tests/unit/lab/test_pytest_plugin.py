@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -12,6 +11,9 @@ import pytest
 
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.plain_rehearsal import PlainRehearsal
+from sync_rules.language.load import parse_rules
+from tests.support.builders import order_item, s, user_item
+from tests.support.tapes import Tape, lines
 from tests.unit.lab.test_trial import RULES, SCENARIO
 
 pytest_plugins = ["pytester"]
@@ -91,22 +93,13 @@ def test_plugin_finds_files_of_other_names_when_told(suite):
 # ---------------------------------------------------------------- fixtures
 
 
-def record(name: str, number: int, new: dict, old: dict | None = None) -> str:
-    """A line of a recording: a change of an item of the table shop."""
-    keys = {part: new[part] for part in ("PK", "SK")}
-    data = {"Keys": keys, "NewImage": new, "SequenceNumber": str(number), "StreamViewType": "NEW_AND_OLD_IMAGES"}
-    arn = "arn:aws:dynamodb:us-east-1:111122223333:table/shop/stream/2026-01-01T00:00:00.000"
-    body = {"eventName": name, "eventSource": "aws:dynamodb", "eventSourceARN": arn}
-    return json.dumps({**body, "dynamodb": data | ({"OldImage": old} if old else {})})
+def record_monday(folder: Path) -> None:
+    """Record a user, an order, and the user's new name."""
+    tape = Tape(parse_rules(RULES))
+    tape.put("shop", user_item("1", name=s("Ada")), order_item("1", "1"), user_item("1", name=s("Bea")))
+    lines(folder / "monday.jsonl", tape.bodies)
 
 
-USER = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Ada"}}
-ORDER = {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}}
-RECORDING = "\n".join([
-    record("INSERT", 1, USER),
-    record("INSERT", 2, ORDER),
-    record("MODIFY", 3, {**USER, "name": {"S": "Bea"}}, USER),
-])  # fmt: skip
 MUTANT = """
 import sync_rules.lab.rehearsal as rehearsal
 from sync_rules.pipeline.reconcile import Report
@@ -120,7 +113,7 @@ def test_mutant(replay, monkeypatch):
 
 def test_replay_fixture_fails_with_the_first_difference(suite):
     """A pipeline that swallows failures fails the replay, which prints the difference without a traceback."""
-    (suite.path / "monday.jsonl").write_text(RECORDING)
+    record_monday(suite.path)
     suite.makepyfile(MUTANT)
     result = run(suite)
     result.assert_outcomes(failed=1, passed=1)
@@ -162,7 +155,7 @@ def client():
 def test_fixtures_work_as_the_page_shows_them(suite, place):
     """The tests of docs/testing.md run as they stand there. Files are found beside the test, or from the root."""
     page = (ROOT / "docs/testing.md").read_text()
-    (suite.path / "monday.jsonl").write_text(RECORDING)
+    record_monday(suite.path)
     suite.makeconftest(MOCKED)
     (suite.path / place).mkdir(exist_ok=True)
     for name, code in zip(("first", "requests"), page.split("```python\n")[1:], strict=True):

@@ -11,6 +11,7 @@ TEXT = """
 tables:
   shop:
     key: {PK: S, SK: S}
+    name: "${SHOP:-shop}"
     ttl: expires_at
     vectors: {near: {vector: embedding, dimensions: 3}}
 entities:
@@ -18,18 +19,23 @@ entities:
   order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
 rules:
   names: copy user.name into order.user_name
+  ranks: {copy: user.rank, into: order.rank, where: "kind == 'BOOK'"}
 """
 
 
-def test_no_fingerprint_depends_on_settings():
-    """Fingerprints are the same with all settings and with none."""
+def test_no_fingerprint_depends_on_settings_names_or_order():
+    """Fingerprints are the same without settings, for another physical table, and for commented rules in another order."""
     with_all, with_none = parse_rules(TEXT), parse_rules(TEXT.replace("    ttl:", "#").replace("    vectors:", "#"))
     assert with_all.tables["shop"].ttl
     assert with_all.tables["shop"].vectors
     assert not with_none.tables["shop"].ttl
     assert not with_none.tables["shop"].vectors
-    assert with_all.fingerprint == with_none.fingerprint
-    assert fingerprints.compute_rule_fingerprints(with_all) == fingerprints.compute_rule_fingerprints(with_none)
+    names, ranks = TEXT.splitlines()[-2:]
+    swapped = TEXT.replace(f"{names}\n{ranks}", f"{ranks}  # a comment\n{names}")
+    assert swapped != TEXT
+    for other in (with_none, parse_rules(swapped), parse_rules(TEXT, environ={"SHOP": "other"})):
+        assert with_all.fingerprint == other.fingerprint
+        assert fingerprints.compute_rule_fingerprints(with_all) == fingerprints.compute_rule_fingerprints(other)
 
 
 TIMED = """

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.rules.record_filter import RecordFilter
-from sync_rules.rules.ruleset import Rules
 from tests.support.builders import n, s
 from tests.support.every_kind import order, rules_of, user
-
-
-def sieve_of(rules: Rules, table: str) -> RecordFilter:
-    return rules.record_filters[table]
-
-
-def data(old, new):
-    image = new or old
-    return {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "OldImage": old, "NewImage": new}
-
-
-def plain_rules():
-    """Only a copy: two entities, with two watched attributes."""
-    return rules_of(*(name for name in rules_of().rules if name != "names"), effects=False)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +25,7 @@ def plain_rules():
 )
 def test_sieve_lets_pass_what_a_rule_watches(old, new, passes):
     """A change of an attribute that a rule goes by, and items that came or went; nothing of other entities."""
-    assert (sieve_of(plain_rules(), "shop").find_watched_attributes(data(old, new)) is not False) is passes
+    copy = rules_of(*(name for name in rules_of().rules if name != "names"), effects=False)
+    image = new or old
+    data = {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "OldImage": old, "NewImage": new}
+    assert (copy.record_filters["shop"].find_watched_attributes(data) is not False) is passes
