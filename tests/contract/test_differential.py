@@ -25,7 +25,7 @@ from tests.support.builders import exists, key, n, s, table
 from tests.support.depth import deep
 from tests.support.engines import chosen
 
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", str(deep(180))))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", str(deep(360))))
 THINGS = table("things", {"id": "S"})
 PLACE = key(THINGS, "somewhere")
 NUMBERS = ["0", "1", "1.0", "-2.5", "10", "1e1", "0.1", "123456789012345678901234567890"]

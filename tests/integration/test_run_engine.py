@@ -53,6 +53,13 @@ def test_run_once_makes_the_copies_right(shop, capsys):
     assert any("1 copied" in text for text in out)
 
 
+def test_run_refuses_tables_that_are_not_there(shop, capsys):
+    """Every missing table is named before anything is read."""
+    shop.client.delete_table(TableName=shop.name("shop"))
+    assert shop.command("run", *shop.files, "--once") == 2
+    assert f"{shop.name('shop')}: it does not exist" in capsys.readouterr().err
+
+
 def test_run_stops_on_a_signal_and_resumes(shop, tmp_path):
     """SIGINT ends a run with exit code 0, a summary and a checkpoint; the next run does only what came after."""
     command = [sys.executable, "-m", "sync_rules", "run", str(shop.file), "--endpoint-url", shop.url, *shop.files]
