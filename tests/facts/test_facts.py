@@ -51,7 +51,7 @@ CHANGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", spread_over_night(CHANGES, share=6))
+@pytest.mark.parametrize("what", spread_over_night(CHANGES, share=len(CHANGES)))
 def test_facts_names_number_and_code_of_what_changed(capsys, what):
     """Exit code 1; the line has the fact's number and the difference, and the code is named."""
     number, change, text = CHANGES[what]
