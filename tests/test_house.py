@@ -63,7 +63,6 @@ MOUTHS = {
     "read": ROOMS["read"] | {"extras.design"},  # `read/__init__.py` alone: `Patterns` is loaded when it is used
 }
 PURE = ("model", "rules", "pipeline")  # no clock, no file, no network, no thread
-PROVER = "extras.design.patterns."  # `check` loads it, and must not wait for a client of AWS
 PURE_MAY_IMPORT = frozenset({
     "__future__", "abc", "base64", "binascii", "collections", "contextlib", "dataclasses", "datetime", "decimal", "difflib", "enum",
     "functools", "graphlib", "gzip", "hashlib", "heapq", "jmespath", "json", "math", "operator", "re", "types", "typing",
@@ -214,12 +213,6 @@ def test_house_the_core_touches_no_world():
     """Model, rules and pipeline import nothing that could read a clock, a file or a network."""
     for path in (one for one in SOURCES if room_of(name_of(one)) in PURE):
         assert foreign(path) <= PURE_MAY_IMPORT | PURE_BUT.get(name_of(path), frozenset()), path
-
-
-def test_house_the_prover_needs_no_client():
-    """The prover of access patterns imports rooms without a client, so that `check` starts in half the time."""
-    rooms = {room_of(one) for path in SOURCES if name_of(path).startswith(PROVER) for one in ours(path)}
-    assert rooms == {"model", "rules", "language", "extras.design"}
 
 
 def test_house_only_three_rooms_know_kinds():

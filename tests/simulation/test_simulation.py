@@ -1,7 +1,7 @@
 """Histories of random rules files and of the worlds: every item ends up as the oracle says, and verify, backfill and
 replay agree.
 
-`SIM_HISTORIES` sets their number with random rules (50; 150 with `DEEP_TESTS=1`), `SIM_FIRST` the number of the first;
+`SIM_HISTORIES` sets their number with random rules (50; 500 with `DEEP_TESTS=1`), `SIM_FIRST` the number of the first;
 in each world one is played, or three. `.ci/run` plays 4,000 others. The same ones each time, so that a change decides
 and not luck: `make soak` plays new ones.
 """
@@ -36,7 +36,7 @@ from tests.simulation.workload import OPERATIONS
 from tests.simulation.worlds import ALL
 from tests.support.depth import deep, take_share
 
-HISTORIES = int(os.environ.get("SIM_HISTORIES", str(deep(150))))
+HISTORIES = int(os.environ.get("SIM_HISTORIES", "500" if os.environ.get("DEEP_TESTS") else "50"))
 SHARES = 4  # so that several processes play them
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 GUARDS = ("copy", "link or where", "existence", "absence", "books", "check: source is gone", "check: source changed or came back")  # fmt: skip

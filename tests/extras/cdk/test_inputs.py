@@ -15,6 +15,8 @@ from sync_rules.deploy.resources import make_parameters
 from sync_rules.extras.cdk import inputs
 from sync_rules.extras.cdk.inputs import GivenTable
 from sync_rules.model.errors import UserError
+from tests.support.cloudformation import read_template
+from tests.test_house import ROOT
 
 RULES = """
 tables:
@@ -43,6 +45,18 @@ def rules_file(tmp_path) -> Path:
 def wire(rules_file, tables, parameters=None):
     deployment = read_deployment(rules_file)
     return inputs.wire_tables(deployment, rules_file, tables, parameters or {}, make_parameters(deployment))
+
+
+def test_template_has_the_parts_that_the_constructs_replace():
+    """Locations of code and definitions, and the output that CfnInclude does not know."""
+    template = read_template((ROOT / "template.yaml").read_text())
+    machines = [one for one in template["Resources"].values() if one["Type"] == "AWS::Serverless::StateMachine"]
+    assert template["Globals"]["Function"]["CodeUri"]
+    assert machines
+    assert all(one["Properties"]["DefinitionUri"] for one in machines)
+    for package in ("sync_rules/extras/cdk/construct.py", "packages/cdk/src/index.ts"):
+        text = (ROOT / package).read_text()
+        assert all(part in text for part in ("AWS::Serverless::StateMachine", "CodeUri", "DefinitionUri", "WriteUrl"))
 
 
 def test_inputs_wire_streams_and_names(rules_file):

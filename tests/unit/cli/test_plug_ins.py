@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main
+from tests.test_house import ROOT
 
 MODULE = '''
 """A verb of a package."""
@@ -88,6 +89,14 @@ def test_known_verbs_read_no_entry_points(words):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_check_loads_no_client():
+    """A check of rules and patterns does not load botocore, which takes a third of its time."""
+    file = ROOT / "examples/authors-and-books/rules.yaml"
+    script = f"from sync_rules.cli.main import main; import sys; main(['check', {str(file)!r}]); sys.exit('botocore' in sys.modules)"
+    assert "patterns:" in file.read_text()
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_built_in_verb_without_its_library_names_the_extra(monkeypatch, capsys):
