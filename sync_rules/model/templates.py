@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import normalize_number, parse_number
-from sync_rules.model.values import AttributeValue
+from sync_rules.model.values import BRACES, AttributeValue
 
 T = TypeVar("T")
 Fields = Mapping[str, AttributeValue]
@@ -155,8 +155,16 @@ def parse_template(text: str, *, pads: bool = False) -> Template:
         literals.append("")
     if position != len(text) or not text:
         found = f"{text!r} is not a key template: expected text with fields in braces, such as USER#{{user_id}}"
-        raise UserError(found, "open and close the braces of each field" if text else "write a text, such as PROFILE")
+        raise UserError(found, suggest_braces(text) if text else "write a text, such as PROFILE")
     return Template(text, tuple(literals), tuple(fields), tuple(padded.items()), tuple(cased.items()))
+
+
+def suggest_braces(text: str) -> str:
+    """Suggest a cure for braces that enclose no fields: two braces on each side, or one that is missing."""
+    single = text.replace("{{", "{").replace("}}", "}")
+    if single != text and not re.search(r"[{}]", re.sub(BRACES, "", single)):
+        return f"write one brace on each side: {single}"
+    return "open and close the braces of each field"
 
 
 def _strip_form(field: str, padded: dict[str, int], cased: dict[str, str]) -> str:

@@ -20,6 +20,8 @@ from sync_rules.rules.formula import EPOCH, Read, parse_moment
 
 EXPIRY = re.compile(r"\s*ttl\s*\((.*)\)\s*", re.DOTALL)
 ARGUMENTS = re.compile(r'\s*((?:"[^"]*"|[^",\s{}])+)\s*,\s*(\w+)\s*')
+DURATION: Final = re.compile(r"\d+[smhd]", re.ASCII)
+TURNED: Final = re.compile(rf'\s*({DURATION.pattern})\s*,\s*(?!\d)((?:"[^"]*"|[^",\s{{}}])+)\s*', re.ASCII)
 MEANT: Final = "expected a date and a duration, such as ttl(created_at, 60d)"
 TIME: Final = "expected an ISO 8601 date and time, or seconds since 1970"
 
@@ -75,11 +77,16 @@ def parse_expiry(text: str) -> Expiry:
     """
     inside = EXPIRY.fullmatch(text)
     found = ARGUMENTS.fullmatch(inside[1]) if inside else None
+    turned = TURNED.fullmatch(inside[1]) if inside else None
+    if turned is not None:
+        raise UserError(f"{text!r} is not an expiry: {MEANT}", f"write the date first: ttl({turned[2]}, {turned[1]})")
     if found is None:
         raise UserError(f"{text!r} is not an expiry: {MEANT}", "name one attribute and one duration")
     parse_path(found[1])
     try:
         seconds = parse_duration(found[2])
     except UserError as error:
+        if DURATION.fullmatch(found[1]):
+            raise UserError(error.found, "name one attribute and one duration") from error
         raise UserError(error.found, f"write ttl({found[1]}, 60d), or the like") from error
     return Expiry(found[1], seconds)

@@ -20,7 +20,7 @@ from typing import Final
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import read_text, read_word
-from sync_rules.model.templates import PIECE
+from sync_rules.model.templates import PIECE, suggest_braces
 from sync_rules.model.values import AttributeValue, parse_path
 
 Read = Callable[[str], AttributeValue | None]  # what an item holds in a field
@@ -135,7 +135,7 @@ def parse_formula(text: str, tables: Tables) -> Formula:
         pieces.append(_parse_slot(piece[1], tables, used) if piece[2] is None else piece[2])
     if position != len(text) or not text:
         found = f"{text!r} is not a formula: expected text with fields in braces, such as {{state}}#{{city}}"
-        raise UserError(found, "open and close the braces of each field" if text else "name a field in braces")
+        raise UserError(found, suggest_braces(text) if text else "name a field in braces")
     return Formula(text, tuple(pieces), used)
 
 
@@ -148,26 +148,38 @@ def _parse_slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -
     formats: list[Format] = []
     while step := STEP.match(text, position):
         position = step.end()
-        formats.append(_parse_format(step[1], step[2], tables))
+        formats.append(_parse_format(step, tables))
         if step[1] in tables:
             used[step[1]] = tables[step[1]]
-    if not name or position != len(text):
-        raise UserError(f"{{{text}}} is not a field: expected {{field}} or {{field:format}}, such as {{zip:nospace}}")
+    found = f"{{{text}}} is not a field: expected {{field}} or {{field:format}}, such as {{zip:nospace}}"
+    if not name:
+        raise UserError(found, "name a field between the braces")
     parse_path(name)
+    if position != len(text):
+        raise UserError(found, f"write {{{name}}}, or a format behind it, as in {{{name}:upper}}")
     return Slot(name, tuple(formats))
 
 
-def _parse_format(name: str, argument: str | None, tables: Tables) -> Format:
+def _parse_format(step: re.Match[str], tables: Tables) -> Format:
+    """Parse one format of a slot. A cure repeats the slot, with the right format in it."""
+    name, argument = step[1], step[2]
+    before, after = step.string[: step.start()], step.string[step.end() :]
     if name in WITH_ARGUMENT:
         return WITH_ARGUMENT[name](argument)
     if name in PLAIN or name in tables:
         if argument is not None:
-            raise UserError(f"{name} takes no argument, found {name}({argument})", f"write {{field:{name}}}")
+            cure = f"write {{{before}:{name}{after}}}"
+            raise UserError(f"{name} takes no argument, found {name}({argument})", cure)
         return PLAIN[name] if name in PLAIN else partial(_in_table, tables[name])
     known = [*FORMATS, *tables]
     close = get_close_matches(name.lower(), known)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
-    raise UserError(f"no format {name!r}. Known: {', '.join(known)}.{meant}")
+    found = f"no format {name!r}. Known: {', '.join(known)}."
+    if not close:
+        raise UserError(found, f"use one of these, as in {{{before}:upper{after}}}")
+    meant = close[0]
+    if meant in EXAMPLES:
+        meant = EXAMPLES[meant] if argument is None else f"{meant}({argument})"
+    raise UserError(f"{found} Did you mean {close[0]!r}?", f"write {{{before}:{meant}{after}}}")
 
 
 # Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
@@ -198,7 +210,7 @@ def _in_table(rows: Mapping[str, str], value: AttributeValue) -> str | None:
 
 
 def _parse_pad(argument: str | None) -> Format:
-    return partial(_padded, _parse_count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)"))
+    return partial(_padded, _parse_count("pad", argument, PAD_MAX_DIGITS, "digits", EXAMPLES["pad"]))
 
 
 def _padded(width: int, value: AttributeValue) -> str | None:
@@ -213,7 +225,7 @@ def _padded(width: int, value: AttributeValue) -> str | None:
 
 
 def _parse_shard(argument: str | None) -> Format:
-    return partial(_sharded, _parse_count("shard", argument, SHARDS_MAX, "shards", "shard(10)"))
+    return partial(_sharded, _parse_count("shard", argument, SHARDS_MAX, "shards", EXAMPLES["shard"]))
 
 
 def _sharded(shards: int, value: AttributeValue) -> str | None:
@@ -291,4 +303,5 @@ PLAIN: Final[Mapping[str, Format]] = MappingProxyType({"upper": _upper, "lower":
 WITH_ARGUMENT: Final[Mapping[str, Callable[[str | None], Format]]] = MappingProxyType(
     {"pad": _parse_pad, "date": _parse_date, "shard": _parse_shard}
 )
+EXAMPLES: Final = {"pad": "pad(8)", "date": "date(%Y-%m)", "shard": "shard(10)"}
 FORMATS: Final = (*PLAIN, *WITH_ARGUMENT)

@@ -229,13 +229,17 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
     refuse_options(
         compiler, form, VALUES_ONLY, "this is for values", f"remove it, or collect: {form.collect}.ATTRIBUTE"
     )
+    names = _list_names(edge, into)
     if form.element is None:
-        cure = "say what an element is made of: as: '{target}'; or whose values: collect: ENTITY.ATTRIBUTE"
+        made = f": as: {_join_names(names)}" if names else ""
+        cure = f"say what an element is made of{made}; or whose values: collect: {form.collect}.ATTRIBUTE"
         compiler.add("SR103", compiler.at_key(), "'as' is missing", cure)
-    element = None if form.element is None else compiler.parse("SR109", "as", parse_element, form.element)
+    cures = [f"name the edge by fields of its key: as: {_join_names(names)}"] if names else []
+    element = None if form.element is None else compiler.parse("SR109", "as", parse_element, form.element, *cures)
     if element is not None and form.numbers and element.template.whole is None:
         message = f"{form.element!r} is not a number: expected one field and no text"
-        compiler.add("SR120", "as", message, "as: '{field}', or drop numbers")
+        cure = f"as: {_join_names(names)}, or drop numbers" if len(names) == 1 else "drop numbers"
+        compiler.add("SR120", "as", message, cure)
     if edge is None or into is None:
         return ()
     if element is not None:
@@ -266,6 +270,17 @@ def _compile_elements(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, 
     collected = compile_where(" && ".join(parts), "") if parts else None
     beside = make_parent_rule(compiler, rule, link, find, where=collected, on_delete=form.on_delete)
     return rule, *beside
+
+
+def _list_names(edge: Entity | None, into: AttributeRef | None) -> list[str]:
+    """List the fields of an edge's key that the key of its node does not have; all of them, if the node has each."""
+    if edge is None or into is None:
+        return []
+    return [field for field in edge.identity if field not in into.entity.identity] or [*edge.identity]
+
+
+def _join_names(names: Iterable[str]) -> str:
+    return repr("-".join(f"{{{name}}}" for name in names))
 
 
 def _require_edge(compiler: RuleCompiler, element: Element, edge: Entity, node: Entity, link: Link) -> None:

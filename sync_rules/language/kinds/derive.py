@@ -185,7 +185,8 @@ def _check_tables(compiler: RuleCompiler, tables: Tables, formulas: Iterable[For
     for name in tables.keys() - {name for formula in known for name in formula.tables} if known else ():
         texts = " or ".join(repr(formula.source) for formula in known)
         message = f"no field of {texts} goes through the table {name!r}"
-        cure = f"write {{field:{name}}} in `as`, or remove the table"
+        fields = [field for formula in known for field in formula.fields]
+        cure = f"write {{{fields[0]}:{name}}} in `as`, or remove the table" if fields else "remove the table"
         compiler.add("SR117", compiler.at_key("map", name), message, cure)
 
 

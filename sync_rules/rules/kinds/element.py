@@ -76,13 +76,13 @@ class Element:
         return values
 
 
-def parse_element(text: str) -> Element:
-    """Parse a template such as ``{target}-{memberRole}``.
+def parse_element(text: str, cure: str = "name a field of the edge in braces") -> Element:
+    """Parse a template such as ``{target}-{memberRole}``. `cure`: for a template without a field.
 
     Raises:
         UserError: for an unbalanced brace, two fields with nothing between them, or no field at all.
     """
     template = parse_template(text)
     if not template.fields:
-        raise UserError(f"{text!r} is the same for every edge", "name a field of the edge in braces, such as {target}")
+        raise UserError(f"{text!r} is the same for every edge", cure)
     return Element(template)
