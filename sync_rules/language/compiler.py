@@ -181,7 +181,9 @@ class RuleCompiler:
                 pairs.append((path, name))
         names = [name for _, name in pairs]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            self.add("SR301", self.at(option), f"{'.'.join(name)} is written twice by this rule", TWICE)
+            alike = len({path for path, written in pairs if written == name}) == 1
+            message = f"{'.'.join(name)} is written twice by this rule"
+            self.add("SR301", self.at(option), message, "remove one of them" if alike else TWICE)
         return tuple(pairs)
 
     def own(
