@@ -263,15 +263,16 @@ class PatternCompiler:
         if form.order is None:
             return None, False
         name, _, way = form.order.partition(" ")
+        ranged = f"order: {within.attribute} {way}".rstrip() if within is not None else ""
         if way not in ("", "asc", "desc") or not name:
             self.add("SR106", "order", f"expected an attribute, and desc or nothing after it; found {form.order!r}")
         elif name in form.by:
             message = f"all items that are found have the same {name!r}: it is given in `by`"
-            self.add("SR502", "order", message, "order by an attribute that is not in `by`, or remove `order`")
+            cure = "order by an attribute that is not in `by`, or remove `order`"
+            self.add("SR502", "order", message, f"{ranged}, or remove `order`" if within is not None else cure)
         elif within is not None and within.attribute != name:
             message = f"a Query sorts by the attribute of its range, {within.attribute!r}, and not by {name!r}"
-            cure = f"order: {within.attribute}; or sort what a page holds in the application"
-            self.add("SR502", "order", message, cure)
+            self.add("SR502", "order", message, f"{ranged}, or remove `order` and sort each page in the application")
         else:
             self.attribute(entity, name, "order")
         return name, way == "desc"
