@@ -5,7 +5,6 @@ Each lint is a generator over compiled rules; `LINTS` lists them. Of the YAML th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from difflib import get_close_matches
@@ -28,10 +27,11 @@ from sync_rules.language.yaml_source import Document
 from sync_rules.model import where_check
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.suggest import shorten_names
-from sync_rules.model.values import Path, has_overlap
-from sync_rules.model.where_check import CONSTANT, list_quoted_names
+from sync_rules.model.values import Path, has_overlap, show_path
+from sync_rules.model.where_check import CONSTANT, NEEDS_NO_QUOTES, list_quoted_names, suggest_text_or_name
 from sync_rules.rules.families import ListingRule
 from sync_rules.rules.kinds.booked_rule import BookedRule
+from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.history import HistoryRule
 from sync_rules.rules.kinds.linked_rule import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -40,7 +40,6 @@ from sync_rules.rules.ruleset import Rules
 
 CYCLES_MAX = 100  # that are drawn
 Lint = Callable[[Rules, Document], Iterable[Problem]]
-NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def lint(rules: Rules, known: Known, sections: Iterable[Section]) -> None:
@@ -225,11 +224,10 @@ def report_bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
                     continue
                 quoted.pop(name, None)
                 what = f"{name} is read as an attribute of {entity.name!r}, and nothing else in the file names it"
-                cure = f"write '{name}' for the text; if there is such an attribute, write not_null({name})"
-                yield Problem("SR311" if sure else "SR416", what, location, cure)
+                yield Problem("SR311" if sure else "SR416", what, location, suggest_text_or_name(name))
             for name in quoted:
-                cure = f"write '{name}' for the text; if there is such an attribute, write not_null({name})"
-                yield Problem("SR410", f'"{name}" is the attribute {name}, and not a text', location, cure)
+                what = f'"{name}" is the attribute {name}, and not a text'
+                yield Problem("SR410", what, location, suggest_text_or_name(name))
 
 
 def list_named_attributes(rules: Rules) -> dict[str, set[str]]:
@@ -285,6 +283,8 @@ def _report_circle(circle: list[Node], document: Document) -> Problem:
         written = [format_attribute(entity, read), written[0]]
     names = shorten_names([*dict.fromkeys(rule.title for rule in rules)])
     cure = "let the rule read another attribute, or write another one" if len(rules) == 1 else None
+    if len(rules) == 1 and isinstance(last, EmbedRule) and last.fields is None:
+        cure = f"name what the rule reads in `fields`, without {show_path(last.into)}"
     return Problem("SR305", f"{shorten_names(written, ' -> ')} (rules {names})", locate_write(last, document), cure)
 
 

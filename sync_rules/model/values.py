@@ -27,6 +27,7 @@ UNQUOTED = re.compile(r'[^."\s\[\]{}]+')
 SEGMENT = re.compile(f'"([^"]+)"|({UNQUOTED.pattern})')
 BRACES = re.compile(r"\{([^{}]*)\}")
 NAMES_CURE = 'write names with one dot between two; a name that has a dot or a blank goes in double quotes: "full.name"'
+QUOTE_CURE = "put double quotes around the whole name, or remove them"
 
 
 def parse_path(text: str) -> Path:
@@ -50,7 +51,8 @@ def parse_path(text: str) -> Path:
         if match is None:
             found = f"{text!r} is not a path: expected names joined by dots, such as address.city"
             dot = text.endswith(".") and text[:-1] and not text.endswith("..")
-            raise UserError(found, "remove the dot at the end, or write a name behind it" if dot else NAMES_CURE)
+            cure = "remove the dot at the end, or write a name behind it" if dot else NAMES_CURE
+            raise UserError(found, QUOTE_CURE if text.startswith('"', position) else cure)
         segments.append(match[1] or match[2])
         position = match.end()
         if position == len(text):
@@ -59,6 +61,7 @@ def parse_path(text: str) -> Path:
             cures = {
                 "[": f"write {text[:position]} for the whole list, or put a name that has brackets in double quotes",
                 "{": "put a name that has braces in double quotes",
+                '"': QUOTE_CURE,
             }
             found = f"{text!r} is not a path: expected a dot at {text[position:]!r}"
             raise UserError(found, cures.get(text[position], NAMES_CURE))

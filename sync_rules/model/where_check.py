@@ -49,6 +49,7 @@ OF_NODES: Final[Mapping[str, Types]] = {
 OTHERS: Final = {"size": "length", "len": "length", "count": "length", "str": "to_string", "int": "to_number",
                  "begins_with": "starts_with", "startswith": "starts_with", "endswith": "ends_with"}  # fmt: skip
 CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]+")  # as values of a state are written, and hardly ever attributes
+NEEDS_NO_QUOTES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SEARCHES: Final = ("contains", "starts_with", "ends_with")
 EXISTENCE: Final = {
     "attribute_exists": "name the attribute alone: `where: note` holds where it is there and not empty",
@@ -60,11 +61,15 @@ CONSTANTS: Final = {"true": "true", "false": "false", "null": "null", "none": "n
 OUTSIDE_QUOTES = r"'[^']*'|`[^`]*`|\"[^\"]*\""
 SINGLE_EQUALS = r"(?<![=!<>])=(?!=)"
 BARE_NUMBER = r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])"
-SQL_WORD = r"(?i)\b(and|or|not)\b"
+SQL_WORD = r"(?i)(?<!-)\b(and|or|not)\b(?!-)"
+SQL_IN = r"(?i)\w\s+in\b(?!-)"
+WITH_HYPHEN = r"[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+"
 
 
 def suggest_cure(text: str) -> str:
     """Suggest a cure for the most common mistakes in a text that is not JMESPath; "" if none is found."""
+    if not text.strip():
+        return "remove the empty condition, or write one, such as status == 'OPEN'"
     bare = re.sub(OUTSIDE_QUOTES, " ", text)
     cures = []
     if re.search(SINGLE_EQUALS, bare):
@@ -73,6 +78,12 @@ def suggest_cure(text: str) -> str:
         cures.append("write a number in backticks, such as total > `100`")
     if re.search(SQL_WORD, bare):
         cures.append("and, or, not are &&, ||, !")
+    if "<>" in bare:
+        cures.append("`<>` is !=")
+    if re.search(SQL_IN, bare):
+        cures.append("""`in` is contains(), such as contains(`["OPEN", "PAID"]`, status)""")
+    if names := dict.fromkeys(re.findall(WITH_HYPHEN, bare)):
+        cures.append(f"a name that has - goes in double quotes: {', '.join(map(json.dumps, names))}")
     return f"in JMESPath {'; '.join(cures)}" if cures else ""
 
 
@@ -241,6 +252,13 @@ def _is_constant(node: Node) -> bool:
 
 def list_quoted_names(text: str) -> list[str]:
     return [token["value"] for token in Lexer().tokenize(text) if token["type"] == "quoted_identifier"]
+
+
+def suggest_text_or_name(name: str) -> str:
+    """Suggest to write a bare word as a text, or so that it is surely an attribute."""
+    text = name.replace("'", "\\'")
+    attribute = name if NEEDS_NO_QUOTES.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    return f"write '{text}' for the text; if there is such an attribute, write not_null({attribute})"
 
 
 # ---------------------------------------------------------------- types
