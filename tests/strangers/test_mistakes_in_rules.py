@@ -65,8 +65,18 @@ MISTAKES = [
     Mistake("count order into user.orders", "count orders into user.orders", "SR102", "order"),
     Mistake("count order into user.orders", "counts order into user.orders", "SR112", "count"),
     Mistake("count order into user.orders", "count order in user.orders", "SR107", "into"),
-    Mistake("pad(8)", "padd(8)", "SR117", "pad"),
+    Mistake("pad(8)", "padd(8)", "SR117", "{total:pad(8)}", "{total:padd(8)}"),
     Mistake("pad(8)", "pad", "SR117", "pad(8)"),
+    Mistake("{status}", "{status:upper(3)}", "SR117", "{status:upper}", "{status:upper(3)}"),
+    Mistake('-{status}"', '-{status}", map: {rank: {OPEN: 1}}', "SR117", "{total:rank}", "{total:pad(8)}"),
+    Mistake(
+        "{total:pad(8)}-{status}",
+        "{{total:pad(8)}}-{status}",
+        "SR117",
+        "{total:pad(8)}-{status}",
+        "{{total:pad(8)}}-{status}",
+    ),
+    Mistake("{total:pad(8)}-{status}", "ttl(60d, created)", "SR125", "ttl(created, 60d)", "ttl(60d, created)"),
     Mistake("limit: {items: 5}", "limit: {item: 5}", "SR101", "items"),
     Mistake("tables:", "tabels:", "SR101", "tables"),
     # a wrong name, or a name in a wrong place
@@ -122,11 +132,21 @@ MISTAKES = [
     Mistake(
         'PK: "CUST#{customer_id}", SK: PROFILE', 'PK: "CUST#{customer_id}"', "SR306", "'customer' and of 'address'"
     ),
+    Mistake("ADDR#{address_id}", "ADDR#{{address_id}}", "SR109", "ADDR#{address_id}", "ADDR#{{address_id}}"),
     Mistake('SK: "ADDR#{address_id}"', "SK: PROFILE", "SR306", "'customer' and of 'address'"),
     Mistake('SK: "ADDR#{address_id}"', 'SK: "ADDR{a}{b}"', "SR109", "{a} and {b}"),
     Mistake('by: "{address_id}"', 'by: "{customer_id}"', "SR208", "by: '{address_id}'", 'by: "{customer_id}"'),
     Mistake(
         'as: "{address_id}"', 'as: "{customer_id}"', "SR207", "as: '{customer_id}-{address_id}'", 'as: "{customer_id}"'
+    ),
+    Mistake('as: "{address_id}"', "as: address", "SR109", "as: '{address_id}'", "as: address"),
+    Mistake(
+        ', as: "{address_id}"',
+        "",
+        "SR103",
+        "as: '{address_id}'",
+        "customer.cities}",
+        "customer.cities, as: '{address_id}'}",
     ),
     Mistake(
         'by: "{address_id}"',
@@ -147,8 +167,23 @@ MISTAKES = [
     Mistake("status == 'PAID'", "status == PAID", "SR311", "'PAID'"),
     Mistake("status == 'PAID'", "status == 'PAID", "SR114", "Unclosed"),
     Mistake("status == 'PAID'", r"status == \"paid\"", "SR410", "'paid'", r"\"paid\""),
+    Mistake("\"status == 'PAID'\"", "'status == \"to-do\"'", "SR416", 'not_null("to-do")', '"to-do"'),
+    Mistake("\"status == 'PAID'\"", "'to-do == `1`'", "SR114", '"to-do"', "to-do"),
+    Mistake("status == 'PAID'", "status <> 'PAID'", "SR114", "!=", "<>"),
+    Mistake(
+        "\"status == 'PAID'\"", "'status in [1]'", "SR114", 'contains(`["OPEN", "PAID"]`, status)', "status in [1]"
+    ),
+    Mistake("status == 'PAID'", "", "SR114", "remove the empty condition"),
     Mistake("where: ", "when: ", "SR101", "where"),
     Mistake("{total:pad(8)}", "{label}", "SR305", "order.label"),
+    Mistake(
+        "{path: part.path, parent: parent_id}",
+        "{embed: part, into: part.kids, link: {part_id: parent_id}, limit: {items: 5}}",
+        "SR305",
+        "fields",
+        "part.kids",
+        "part.kids, fields: [name]",
+    ),
     Mistake("fields: [city, zip]", "fields: city zip", "SR104", "a list of attributes"),
     Mistake("items: 5", 'items: "5"', "SR104", "a whole number"),
     Mistake("items: 5", "items: 0", "SR106", "1 to 10000"),
