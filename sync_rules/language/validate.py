@@ -23,7 +23,7 @@ from sync_rules.language.problems import Problems
 from sync_rules.language.schema import DeployForm, EntityForm, FileForm, TableForm, make_file_form
 from sync_rules.language.sections import CORE, ENTITY_KEYS, NAMES, Section, UsedSections, is_plugged, load_sections
 from sync_rules.language.yaml_source import Document, KeyPath, name_type
-from sync_rules.model.suggest import explain_unknown_name
+from sync_rules.model.suggest import explain_unknown_name, shorten_names
 
 TAG: Final = "form:"  # how the names of forms begin, which pydantic puts into its locations
 EXPECTED: Final = {
@@ -189,7 +189,7 @@ class _Validator:
             add("SR104", at_value, f"expected {EXPECTED[error]}, found {name_type(value)}", cure)
         elif error == NO_FORM:
             cure = (_spell_group(value) if "{each:" in detail["msg"] else None) or _suggest_single_link(value, path)
-            keys = f" with {', '.join(map(str, value))}" if isinstance(value, dict) and value else ""
+            keys = f" with {shorten_names([*map(str, value)])}" if isinstance(value, dict) and value else ""
             add("SR104", at_value, f"expected {detail['msg']}; found {name_type(value)}{keys}", cure)
         else:
             add("SR106", at_value, self._explain_range(detail, path))

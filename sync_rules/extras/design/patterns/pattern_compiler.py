@@ -353,7 +353,8 @@ class PatternCompiler:
         named = [(direction, text) for direction, text in given.items() if text is not None]
         if len(named) != 1:
             found = " and ".join(direction for direction, _ in named) or "none"
-            cure = "keep one of them" if named else f"add one of them, such as under: {''.join(entity.identity[-1:])}"
+            such = "".join(f", such as under: {field}" for field in entity.identity[-1:])
+            cure = "keep one of them" if named else f"add one of them{such}"
             self.add("SR120", "tree", f"expected one of under, above and children; found {found}", cure)
             return None
         ((direction, text),) = named
