@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 import pytest
-from _pytest.mark import ParameterSet
 
 SHARE: Final = 3
 Case = TypeVar("Case")
+Parameters: Final = type(pytest.param())
 
 
 def deep(examples: int) -> int:
@@ -27,9 +27,7 @@ def spread_over_night(cases: Iterable[Any], share: int = SHARE) -> list[Any]:
     """The cases as parameters, a tuple as several: one of `share` runs with each change, the others at night."""
     spread = []
     for place, case in enumerate(cases):
-        given = (
-            case if isinstance(case, ParameterSet) else pytest.param(*(case if isinstance(case, tuple) else (case,)))
-        )
+        given = case if isinstance(case, Parameters) else pytest.param(*(case if isinstance(case, tuple) else (case,)))
         marks = given.marks if place % share == 0 else (*given.marks, pytest.mark.night)
         spread.append(pytest.param(*given.values, id=given.id, marks=marks))
     return spread
