@@ -154,6 +154,15 @@ def test_load_takes_a_design_without_rules():
         parse_rules(f"{design}rule: {{a: copy user.name into order.user_name}}\n")
 
 
+def test_load_names_some_of_the_keys_of_a_map_without_a_form():
+    """The message has the first keys and the number of the others."""
+    keys = ", ".join(f"k{number}: 1" for number in range(1_000))
+    _, problems = check_rules(f"{BASE.partition('rules:')[0]}patterns: {{p: {{{keys}}}}}\n")
+    (message,) = [one.message for one in problems if one.code == "SR104"]
+    assert "found a map with k0, k1" in message
+    assert len(message) < 1_000
+
+
 LONG = 1_100  # rules in a row, more than Python nests calls
 
 
