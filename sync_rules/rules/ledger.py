@@ -22,7 +22,7 @@ AMOUNT: Final = "n"  # the number of an entry or a total; what a rank item holds
 INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
 VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
-GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
+GROUP: Final = "="  # what the attribute of a group or a further sum begins with: no other attribute is named like it
 MEMBERS: Final = GROUP  # of the total of a mean or a made item: the number of its entries. No group has an empty name
 ENTRY: Final = (INTO, AT, AMOUNT)
 RESERVED: Final = (*ENTRY, VERSION, *MARK)
@@ -59,17 +59,21 @@ def format_text_rank(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """A child's amount for an attribute of a total. It is zero only if each child counts as a member, too."""
+    """A child's amount for an attribute of a total. It is zero only if each child counts as a member, too. `sums`: the
+    amounts for further attributes of the same total, by attribute, none of them zero.
+    """
 
     total: ItemKey
     at: str
     amount: Decimal
+    sums: tuple[tuple[str, Decimal], ...] = ()
 
 
 def make_entry(key: ItemKey, contribution: Contribution) -> Item:
     into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
-    amount = format_number(contribution.amount)
-    return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
+    amounts = {name: format_number(amount) for name, amount in ((AMOUNT, contribution.amount), *contribution.sums)}
+    numbers: Item = {name: {"N": number} for name, number in amounts.items()}
+    return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, **numbers}
 
 
 def read_contribution(table: Table, entry: Item) -> Contribution | None:
@@ -79,11 +83,22 @@ def read_contribution(table: Table, entry: Item) -> Contribution | None:
     into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
     if amount is None or at is None or not holds_amount(at) or None in into or len(into) != len(table.key):
         return None
-    return Contribution(make_ledger_key(table, *into), at, amount)
+    sums: list[tuple[str, Decimal]] = []
+    for name in list_sums(entry):
+        number = read_number(entry[name])
+        if number is None:
+            return None
+        sums.append((name, number))
+    return Contribution(make_ledger_key(table, *into), at, amount, tuple(sums))
+
+
+def list_sums(entry: Item) -> list[str]:
+    """List the attributes of an entry that hold further amounts, in order."""
+    return sorted(name for name in entry if name.startswith(GROUP))
 
 
 def holds_amount(name: str) -> bool:
-    """True for an attribute of a total that holds a number: that of all children, of a group, or of members."""
+    """True for an attribute of a total that holds a number: that of all children, a group, a sum, or the members."""
     return name == AMOUNT or name.startswith(GROUP)
 
 

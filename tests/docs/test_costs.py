@@ -91,7 +91,7 @@ def move(scene):
 
 
 def order(scene, number=0, user="1", total=5):
-    put(scene, "shop", PK=f"ORDER#{number}", SK="HEAD", user_id=user, total=total)
+    put(scene, "shop", PK=f"ORDER#{number}", SK="HEAD", user_id=user, total=total, **{f"s{n}": n + 1 for n in range(7)})
 
 
 def orders(scene, count=1):
@@ -115,6 +115,7 @@ def other_parent(scene):
 
 
 COUNT = "orders: count order into user.orders"
+SUMS = f"orders: {{count: order, into: user.orders, sums: {[f's{n}' for n in range(7)]}}}"
 MAX = "largest: max order.total into user.largest"
 STORIES: list[tuple[str, str, str, Callable[[Scene], None], tuple[int, int]]] = [
     ("embed", "", "costs 2 write units and 3 read units", address, (1, 3)),  # of a customer of 2 KB
@@ -126,6 +127,7 @@ STORIES: list[tuple[str, str, str, Callable[[Scene], None], tuple[int, int]]] = 
     ("mirror", "", "4 write units and 4 read units when the email changes and the mirror did not", email, (4, 4)),
     ("mirror", "", "6 and 6 for a move", move, (6, 6)),
     ("count", COUNT, "5 write units and 12 read units", orders, (5, 12)),
+    ("count", SUMS, "All numbers together cost what a count alone costs.", orders, (5, 12)),
     ("count", COUNT, "2 for each and 2 for the total", lambda scene: orders(scene, 99), (99 * 2 + 2 + 1, 99 * 4 + 8)),
     ("count", COUNT, "| 6, and 1 per KB of both parents | about 15 |", other_parent, (8, 15)),
     (

@@ -9,9 +9,11 @@ from unittest.mock import patch
 
 from sync_rules.model import groups
 from sync_rules.model.groups import list_views
+from sync_rules.model.numbers import read_number
 from sync_rules.model.writes import Condition, Put, Test
 from sync_rules.pipeline import reconcile, sources
 from sync_rules.pipeline.sources import Target
+from sync_rules.rules import ledger
 from sync_rules.rules.kinds import booked_rule, tally
 from sync_rules.rules.kinds.counted_rule import CountedRule
 from sync_rules.rules.kinds.making_rule import MakingRule
@@ -97,6 +99,21 @@ rules:
   products: {count: product, into: total.products, link: {node: {each: path, separator: "|"}}}
   most: {max: node.amount, into: total.most, link: {node: {each: path, separator: "|"}}}
 """
+SUMS = f"""{HEAD}
+  orders: {{count: order, into: day.orders, sums: {{amount: revenue, info.size: stats.size}}, where: "state == 'OPEN'"}}
+  all: {{count: order, into: day.all, sums: {{amount: all_amounts}}, shards: 2}}
+"""
+SUMS_OF_USERS = """
+tables:
+  users: {key: {user_id: S}}
+  orders: {key: {user_id: S, order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user: {table: users}
+  order: {table: orders}
+rules:
+  orders: {count: order, into: user.orders, sums: {amount: revenue, rank: ranks}}
+"""
 WORDS = TAGGED_FEW.partition("  most:")[0].replace("{each: tags}", '{each: tags, separator: ", "}')
 MEANS_OF_USERS = """
 tables:
@@ -125,6 +142,7 @@ list_elements = groups.Each.list_elements
 TAGS = ("/tags", "/rolled-tags")
 PARTS = ("/rolled-paths", "/words")
 PLACES = ("/rolled", "/rolled-few")
+SUMMED = ("/sums", "/rolled-sums")
 
 
 def without_guard() -> Any:
@@ -171,7 +189,40 @@ def former_groups_kept() -> Any:
     return patch.object(TallyRule, "_list_items", lambda rule, change: original(rule, replace(change, old=None)))
 
 
+def sums_unguarded() -> Any:
+    """Mutant: an entry is written over one with other sums."""
+    original = tally.expect_item
+
+    def expect(name: str, seen: Any, paths: Any) -> Any:
+        return original(name, seen, [path for path in paths if not path[0].startswith("=")])
+
+    return patch.object(tally, "expect_item", expect)
+
+
+def sums_kept() -> Any:
+    """Mutant: what an entry added to further sums is not taken back."""
+    return patch.object(ledger, "list_sums", lambda _entry: [])
+
+
+def sums_of_what_fits(rule: TallyRule, child: Any) -> Any:
+    """Mutant: a value that is no number adds nothing to its sum."""
+    found = ((tally.name_sum(path), read_number(rule._read(child, path))) for path in rule.sums)
+    return tuple(sorted((name, number) for name, number in found if number))
+
+
+def sums_not_said() -> Any:
+    """Mutant: books with other sums are taken for the own ones."""
+    original = TallyRule.body
+    return patch.object(
+        TallyRule, "body", lambda rule: {key: value for key, value in original(rule).items() if key != "sums"}
+    )
+
+
 MUTANTS = {
+    "sums: entries not guarded": Mutation(sums_unguarded, SUMMED),
+    "sums: not taken back": Mutation(sums_kept, SUMMED),
+    "sums: unfit values pass": Mutation(replacing(TallyRule, "_read_sums", sums_of_what_fits), SUMMED),
+    "sums: books of other sums": Mutation(sums_not_said, ("versions/sums",)),
     "rollup: made items not looked at again": Mutation(replacing(MakingRule, "pulls", lambda *_args: False), PLACES),
     "rollup: removals not looked at again": Mutation(removals_ignored, PLACES),
     "rollup: a rule that waits has no members": Mutation(waiting_is_empty, ("late/rolled", "late/rolled-few")),
@@ -238,6 +289,8 @@ TRIAL = Trial(
         "tags": TAGGED_FEW,
         "rolled-paths": PATHS,
         "words": WORDS,
+        "rolled-sums": SUMS,
+        "sums": SUMS_OF_USERS,
     },
     MUTANTS,
 )

@@ -639,6 +639,8 @@ def _number(file: File, kind: str) -> Form | str | None:
         form["per"] = file.one("state", "state", "title", file.ids[many][-1][0] if _texty(file, many) else "state")
     if len(form) == 2 and not relation.given and file.chance(0.3):
         return f"{kind} {form[kind]} into {form['into']}"
+    if kind == "count" and not recount and not {"weights", "per"} & form.keys() and file.number() % 2:
+        form["sums"] = {text: f"s{file.number()}" for text in ("amount", "info.size")}
     if file.chance(0.4):
         form["where"] = condition(file, many)
     if relation.given:

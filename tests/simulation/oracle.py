@@ -939,6 +939,7 @@ def _numbers(view: View, rule: Body) -> None:
             groups.setdefault(NOWHERE, []).append((at, child))
     for place in [*there, *groups.keys() - there]:
         amounts: dict[str, list[Decimal]] = {}
+        sums = {path: Decimal(0) for path in sums_of(rule)}
         blocked = ""
         for at, child in groups.pop(place, ()):
             try:
@@ -961,6 +962,8 @@ def _numbers(view: View, rule: Body) -> None:
             if adds_nothing:
                 continue  # it cannot block
             trouble = amount if isinstance(amount, str) else "NotAGroup" if group is NO_GROUP else ""
+            more = {to: members.child.read(child, path) or {"N": "0"} for to, path in sums_of(rule).items()}
+            trouble = trouble or ("NotANumber" if None in map(number_of, more.values()) else "")
             trouble = trouble or ((_misfit(members, child) or "NoParentKey") if place == NOWHERE else "")
             trouble = trouble or ("" if recount else _overflow(members, place))
             if trouble:
@@ -969,6 +972,7 @@ def _numbers(view: View, rule: Body) -> None:
                 continue
             assert isinstance(amount, Decimal), "what is no number is in trouble"
             amounts.setdefault(group, []).append(amount)
+            sums = {to: total([held, Decimal(number_of(more[to]) or 0)]) for to, held in sums.items()}
         parent = there.get(place)
         if amounts and members.parent.made:
             view.with_members.add(place)
@@ -988,7 +992,15 @@ def _numbers(view: View, rule: Body) -> None:
             view.require(rule, place, parent, {into: {"M": shown}})
         else:
             number = results.get("", Decimal(0) if adds else None)
-            view.require(rule, place, parent, {into: None if number is None else {"N": spelt(number)}})
+            shown_sums: Wanted = {to: {"N": spelt(held)} for to, held in sums.items()}
+            view.require(rule, place, parent, {into: None if number is None else {"N": spelt(number)}, **shown_sums})
+
+
+def sums_of(rule: Body) -> dict[Path, Path]:
+    """By attribute of the parent, the further attribute of a child that a count adds up."""
+    given = rule.get("sums", {})
+    pairs = given.items() if isinstance(given, dict) else ((text, path_of(text)[-1]) for text in given)
+    return {path_of(to): path_of(text) for text, to in pairs}
 
 
 def mean(numbers: list[Decimal], places: int) -> Decimal:
@@ -1220,7 +1232,7 @@ def owned_paths(spec: Spec, entity: Entity) -> dict[str, list[Path]]:
             case _:
                 of, path = spec.ref(rule["into"])
                 made = index_patterns(entity) if of.made else ()
-                paths = [path, *((name,) for name in made)] if of is entity else []
+                paths = [path, *sums_of(rule), *((name,) for name in made)] if of is entity else []
         if paths:
             found[name] = paths
     return found

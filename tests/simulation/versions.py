@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from tests.simulation.grammar import File, Form, Made, condition, made_of, plain_form
-from tests.simulation.oracle import Oracle, children_of, members_of, owned_paths, shown
+from tests.simulation.oracle import Oracle, children_of, members_of, owned_paths, shown, sums_of
 from tests.simulation.plain import same
 from tests.simulation.safety import Safety, UnsafeError
 from tests.simulation.spec import Body, Entity, Item, Path, Place, Spec, get
@@ -32,7 +32,8 @@ class Numbers:
 
     @classmethod
     def of(cls, spec: Spec, safety: Safety) -> Numbers:
-        found = [(rule, *spec.ref(rule["into"])) for rule in spec.rules.values() if _steady(spec, rule, safety)]
+        steady = [(rule, *spec.ref(rule["into"])) for rule in spec.rules.values() if _steady(spec, rule, safety)]
+        found = [(rule, parent, path) for rule, parent, into in steady for path in (into, *sums_of(rule))]
         return cls(Oracle(spec), tuple(found))
 
     def check(self, place: Place, old: Item, new: Item, items: Mapping[Place, Item]) -> None:
@@ -88,6 +89,9 @@ def _changed(file: File, child: str, kind: str, form: dict[str, Any]) -> Form:
     if kind == "values":
         return _other_values(file, child, form)
     how = file.one("where", "where", "weights" if kind == "count" else "amount", "per", "shards")
+    if "sums" in form and how in ("weights", "per"):
+        shown = [*form["sums"].values()] if isinstance(form["sums"], dict) else form["sums"]
+        return {**form, "sums": {file.one("rank", "info.name"): shown[0]}}
     if how == "weights":
         return {
             **form,

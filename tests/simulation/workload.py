@@ -22,6 +22,7 @@ from tests.simulation.oracle import (
     mirror_of,
     owned_paths,
     path_link,
+    sums_of,
     weights_of,
 )
 from tests.simulation.plots import Step, Tie, fill, race, ties_of
@@ -213,6 +214,8 @@ def _attributes(
                         add(child, path, {"S": "OPEN"}, {"S": "SENT"}, *extra)
                 if rule["kind"] in ("sum", "mean", "min", "max"):
                     add(child, spec.ref(rule[rule["kind"]])[1], *({"N": one} for one in AMOUNTS))
+                for path in sums_of(rule).values():
+                    add(child, path, *({"N": one} for one in AMOUNTS))
                 if rule["kind"] == "collect":
                     for name in Pattern.of(rule["as"]).fields:
                         if name not in child.identity:

@@ -6,6 +6,7 @@ in the base table only: an index lags about as long as the record that asks for 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -16,7 +17,7 @@ from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.books import UNLISTED, BookedForm, find_deleted_children, find_ledger_table, make_ledger
 from sync_rules.language.kinds.groups import GroupLink, compile_groups
-from sync_rules.language.kinds.options import Kind, Shards, make_parent_rule
+from sync_rules.language.kinds.options import Chosen, Kind, Shards, make_parent_rule
 from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.groups import Each
@@ -32,6 +33,7 @@ from sync_rules.rules.rule import Rule
 
 PLACES_MAX = 18
 PLACES_DEFAULT = 2
+SUMS_MAX = 50  # in one rule: an expression of DynamoDB has at most 300 operators and 4 KB
 
 
 class GroupForm(BookedForm):
@@ -61,6 +63,12 @@ class CountForm(ShardedForm):
 
     count: str = Field(description="The entity that is counted.", examples=["order"])
     weights: WeightsOption = None
+    sums: Chosen | None = Field(
+        default=None,
+        description="Attributes of the items whose sums the parent holds, too: {attribute: attribute of the parent}. "
+        "An item adds to all numbers of the rule with one entry and one total.",
+        examples=[["units"], {"total": "revenue"}],
+    )
 
 
 class SumForm(ShardedForm):
@@ -104,12 +112,32 @@ class CountParts:
     where: Where | None
     shards: int
     places: int | None
+    sums: Mapping[Path, Path]
 
 
 def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
     child = compiler.entity(form.count, "count")
     weights = compile_weights(compiler, form.weights, child)
-    return _compile(compiler, form, "count", child, weights=weights)
+    sums = {} if form.sums is None else _compile_sums(compiler, form, form.sums, child)
+    return _compile(compiler, form, "count", child, weights=weights, sums=sums)
+
+
+def _compile_sums(
+    compiler: RuleCompiler, form: CountForm, given: list[str] | dict[str, str], child: Entity | None
+) -> dict[Path, Path]:
+    """Compile the further sums of a rule: by attribute of the parent, the field of a child."""
+    compiler.own(child, given, "sums")
+    if len(given) > SUMS_MAX:
+        message = f"expected at most {SUMS_MAX} sums, found {len(given)}"
+        compiler.add("SR106", "sums", message, "give the others to another rule")
+    if form.mode == "recount":
+        instead = "{sum: ENTITY.ATTRIBUTE, into: ENTITY.ATTRIBUTE, mode: recount}"
+        compiler.refuse("sums", "a recount keeps no entries for sums", f"remove it, and add a rule for each: {instead}")
+    if form.per is not None:
+        compiler.refuse("per", "a map holds one number for each group, and no sums", "remove it, or remove sums")
+    if form.weights is not None:
+        compiler.refuse("weights", "weights change the count of an item, and not its sums", "remove it, or remove sums")
+    return {into: path for path, into in compiler.parse_renames(given, "sums")}
 
 
 def _compile_function(
@@ -127,6 +155,7 @@ def _compile(
     *,
     of: Path | None = None,
     weights: Weights | None = None,
+    sums: Mapping[Path, Path] | None = None,
 ) -> tuple[Rule, ...]:
     into, per = compiler.into(form.into), compiler.parse_option_path(form.per, "per")
     compiler.own(child, form.per, "per")
@@ -148,7 +177,7 @@ def _compile(
     if named is None:
         return ()
     link = tuple((field, groups.get(field, ref)) for field, ref in named)
-    parts = CountParts(function, child, into, link, of, weights, per, where, shards, places)
+    parts = CountParts(function, child, into, link, of, weights, per, where, shards, places, sums or {})
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     _check_via(compiler, form)
     _check_made_parent(compiler, form, into.entity, groups=bool(groups))
@@ -254,6 +283,7 @@ def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> 
         per=parts.per,
         where=parts.where,
         shards=parts.shards,
+        sums=tuple(dict.fromkeys(parts.sums.values())),
     )
     total = TotalRule(
         name=compiler.name,
@@ -265,6 +295,7 @@ def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> 
         per=parts.per is not None,
         shards=parts.shards,
         places=parts.places,
+        sums=parts.sums,
     )
     return total, tally
 

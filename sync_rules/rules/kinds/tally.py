@@ -17,7 +17,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import describe_link
 from sync_rules.model.numbers import compute_mean, compute_total, format_number, is_holdable, read_number
-from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.model.values import AttributeValue, Item, Path, show_path
 from sync_rules.model.writes import Delete, Desired, Increment, Put, Transaction, expect_item
 from sync_rules.rules import ledger
 from sync_rules.rules.books import Books
@@ -34,11 +34,20 @@ from sync_rules.rules.rule import Blocked, Node
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TallyRule(CountedRule, BookedRule):
     """A rule that keeps an entry for each child, and adds it to a total. `target` is the entry, `totals` the entity of
-    the totals. A parent has `shards` totals.
+    the totals. A parent has `shards` totals. `sums`: further fields of a child that the same entry adds up.
     """
 
     totals: Entity
     shards: int = 1
+    sums: tuple[Path, ...] = ()
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return (*super().reads, *self.sums)
+
+    @property
+    def required_types(self) -> Mapping[Path, tuple[str, ...]]:
+        return {**super().required_types, **dict.fromkeys(self.sums, ("N",))}
 
     def nodes(self) -> tuple[Node, ...]:
         return tuple(Node(self, (entity, (AMOUNT,)), self.read_of_children) for entity in (self.target, self.totals))
@@ -54,6 +63,7 @@ class TallyRule(CountedRule, BookedRule):
             "shards": self.shards,
             "ledger": self.target.table.name,
             **({"members": True} if self.counts_members else {}),
+            **({"sums": self.sums} if self.sums else {}),
         }
 
     @property
@@ -107,7 +117,8 @@ class TallyRule(CountedRule, BookedRule):
 
     def label(self, part: Part) -> str:
         """Return the attribute of a total; "" for a group, whose name is a value."""
-        return "" if part.element.startswith(GROUP) else part.element
+        known = (name_sum(path) for path in self.sums)
+        return "" if part.element.startswith(GROUP) and part.element not in known else part.element
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
         """Return the transaction that writes the entry as its child is now, and moves the totals by the difference. A
@@ -142,7 +153,8 @@ class TallyRule(CountedRule, BookedRule):
         return next((share for _, share in shares if not isinstance(share, Blocked)), None)
 
     def _make_entry_write(self, part: Part, target: Item | None, wanted: Contribution | None) -> Put | Delete:
-        seen = expect_item(self.target.table.partition.name, target, [(name,) for name in ENTRY])
+        names = (*ENTRY, *ledger.list_sums(target or {}), *(name for name, _ in (wanted.sums if wanted else ())))
+        seen = expect_item(self.target.table.partition.name, target, [(name,) for name in dict.fromkeys(names)])
         if wanted is None:
             return Delete(part.target, seen)
         return Put(part.target, ledger.make_entry(part.target, wanted), seen)
@@ -163,9 +175,11 @@ class TallyRule(CountedRule, BookedRule):
             return None
         if isinstance(speaks, Blocked):
             return speaks
-        share = self.compute_share(child)
+        share, sums = self.compute_share(child), self._read_sums(child)
         if share is None or isinstance(share, Blocked):
             return share
+        if isinstance(sums, Blocked):
+            return sums
         if isinstance(parent, Blocked):
             return parent
         group, amount = share
@@ -176,7 +190,24 @@ class TallyRule(CountedRule, BookedRule):
         }
         if (total := self.totals.key_of(fields)) is None:
             return Blocked("KeyTooLong")
-        return Contribution(total, f"{GROUP}{group}" if self.per else AMOUNT, amount)
+        return Contribution(total, f"{GROUP}{group}" if self.per else AMOUNT, amount, sums)
+
+    def _read_sums(self, child: Item) -> tuple[tuple[str, Decimal], ...] | Blocked:
+        """Return what a child adds to each further sum; Blocked if one of its values is not a number."""
+        found: list[tuple[str, Decimal]] = []
+        for path in self.sums:
+            value = self._read(child, path)
+            number = Decimal(0) if value is None else read_number(value)
+            if number is None:
+                return Blocked("NotANumber")
+            if number:
+                found.append((name_sum(path), number))
+        return tuple(sorted(found))
+
+
+def name_sum(path: Path) -> str:
+    """Return the attribute of entries and totals for a further sum of a field. A rule with sums has no groups."""
+    return f"{GROUP}{show_path(path)}"
 
 
 def choose_shard(entry: ItemKey, shards: int) -> int:
@@ -205,14 +236,15 @@ def list_amounts(contribution: Contribution, *, members: bool) -> tuple[tuple[st
     """List the attributes of a total that a contribution adds to, each with its amount. `members`: the total counts
     members.
     """
-    amount = (contribution.at, contribution.amount)
-    return (amount, (MEMBERS, Decimal(1))) if members else (amount,)
+    amounts = ((contribution.at, contribution.amount), *contribution.sums)
+    return (*amounts, (MEMBERS, Decimal(1))) if members else amounts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TotalRule(MakingRule):
     """A rule that shows the totals of a ledger on a parent. `source` is the entity of the totals; each parent has
-    `shards`. `per`: the value is a map of groups. `places`: the decimal places of a mean; None for a sum.
+    `shards`. `per`: the value is a map of groups. `places`: the decimal places of a mean; None for a sum. `sums`: by
+    attribute of the parent, the field of a child whose sum it shows.
     """
 
     into: Path
@@ -221,6 +253,7 @@ class TotalRule(MakingRule):
     per: bool = False
     shards: int = 1
     places: int | None = None
+    sums: Mapping[Path, Path] = field(default_factory=dict)
     deciding_paths = ()  # a parent is named by its key alone, which cannot change
 
     @property
@@ -229,7 +262,7 @@ class TotalRule(MakingRule):
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
-        return (self.into,)
+        return (self.into, *self.sums)
 
     def nodes(self) -> tuple[Node, ...]:
         return self.make_nodes(((self.source, (AMOUNT,)),))
@@ -245,6 +278,7 @@ class TotalRule(MakingRule):
             "shards": self.shards,
             "ledger": self.source.table.name,
             **({} if self.places is None else {"places": self.places}),
+            **({"sums": sorted(self.sums.items())} if self.sums else {}),
             **self.making_body(),
         }
 
@@ -293,7 +327,9 @@ class TotalRule(MakingRule):
         if not all(map(is_holdable, sums.values())):
             return Blocked("NumberTooLong")
         if not self.per:
-            return {self.into: _make_number(sums.get(AMOUNT, Decimal(0))), **self.make_index_keys(target)}
+            shown = {self.into: AMOUNT, **{into: name_sum(path) for into, path in self.sums.items()}}
+            numbers = {into: _make_number(sums.get(name, Decimal(0))) for into, name in shown.items()}
+            return {**numbers, **self.make_index_keys(target)}
         groups = {name.removeprefix(GROUP): _make_number(sums[name]) for name in sums if name != AMOUNT and sums[name]}
         return {self.into: {"M": groups}, **self.make_index_keys(target)}
 

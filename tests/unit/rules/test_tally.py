@@ -133,6 +133,36 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
     assert isinstance(rule.write_for(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
 
 
+# ---------------------------------------------------------------- further sums
+def summed(**options):
+    return tally(function="count", of=None, sums=(("total",), ("size", "kg")), **options)
+
+
+def test_tally_adds_further_sums_with_the_same_entry():
+    """One entry and one increment hold all sums. What is missing or zero adds nothing, and the child counts."""
+    rule, first = summed(), order("a", "u", total=n("2.50"), size={"M": {"kg": n(0)}})
+    increment, put = judged(rule, first).actions
+    assert increment == added(U, ("n", "1"), ("=total", "2.5"))
+    assert judged(rule, order("a", "u", total=n("2.5")), put.item) is None
+    moved = order("a", "v", size={"M": {"kg": n(3)}})
+    back, forth, again = judged(rule, moved, put.item).actions
+    assert (back, forth) == (added(U, ("n", "-1"), ("=total", "-2.5")), added(V, ("n", "1"), ("=size.kg", "3")))
+    assert {path for condition in again.guard for path in (condition.path,)} >= {("=total",), ("=size.kg",)}
+    assert judged(tally(function="count", of=None), moved, put.item).actions[0] == back  # other sums, or none
+
+
+@pytest.mark.parametrize("value", [s("2"), {"NULL": True}])
+def test_child_with_one_unfit_sum_counts_nowhere(value):
+    """A child that one sum cannot add is reported, and adds to no number. An unreadable sum breaks its entry."""
+    rule, good = summed(), order("a", "u", total=n(2))
+    bad, entry = {**good, "total": value}, entry_of(summed(), good)
+    _, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
+    assert rule.write_for(nowhere, None, bad) == Blocked("NotANumber", member=key_of(bad))
+    increment, delete = judged(rule, bad, entry).actions
+    assert (increment, type(delete)) == (added(U, ("n", "-1"), ("=total", "-2")), Delete)
+    assert judged(rule, good, {**entry, "=total": value}) == Blocked("EntryBroken", member=key_of(good))
+
+
 # ---------------------------------------------------------------- moves
 def test_tally_spreads_children_over_shards():
     """Every shard gets some of many children, and each child always the same one."""

@@ -40,6 +40,15 @@ def test_total_is_the_sum_over_the_shards(options, sources, value):
     assert total(**options).compute_values(sources, {"user_id": s("u")}) == {INTO: value}
 
 
+def test_total_shows_further_sums_beside_the_number():
+    """Each sum has an attribute of its own on the parent; it is 0 without a total, whatever other sums left."""
+    rule = total(2, function="count", sums={("units",): ("pieces",), ("stats", "kg"): ("size", "kg")})
+    found = rule.compute_values(
+        [totals(n="2", **{"=pieces": "1.50", "=left": "9"}), totals(n="1")], {"user_id": s("u")}
+    )
+    assert found == {INTO: n(3), ("units",): n("1.5"), ("stats", "kg"): n(0)}
+
+
 @pytest.mark.parametrize(
     ("sources", "reason"),
     [
