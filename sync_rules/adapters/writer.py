@@ -239,6 +239,6 @@ def _read_item(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _name_rejection(code: str, text: str) -> str:
-    if TOO_LARGE in text:
+    if TOO_LARGE in text and "Expression" not in text:  # an expression has a greatest size, too
         return "ItemTooLarge"
     return "ValidationException" if code == "ValidationError" else code

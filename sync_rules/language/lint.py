@@ -75,9 +75,9 @@ def report_key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     }
     for rule in rules.rules.values():
         table = rule.target.table
-        location = locate_write(rule, document)
         keys = {a.name for a in table.key}
         for path in rule.copies:
+            location = locate_write(rule, document, path=path)
             what = format_attribute(rule.target, path)
             if path[0] in keys:
                 yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", location)

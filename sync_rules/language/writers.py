@@ -13,6 +13,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.prefixes import Prefixes
 from sync_rules.model.values import Path, has_overlap, show_path
 from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -24,9 +25,12 @@ def format_attribute(entity: Entity, path: Path) -> str:
     return f"{entity.name}.{show_path(path)}" if path else entity.name
 
 
-def locate_write(rule: Rule, document: Document, option: str = "into") -> Location:
-    """Return the location of `option` in a rule; the location of the rule if the option is missing."""
-    key_path = ("rules", rule.title, option)
+def locate_write(rule: Rule, document: Document, option: str = "into", *, path: Path = ()) -> Location:
+    """Return the location of `option` in a rule, or of the option that names this path further on. Return the location
+    of the rule if the option is missing.
+    """
+    further = isinstance(rule, TallyRule | TotalRule) and path in rule.sums
+    key_path = ("rules", rule.title, "sums" if further else option)
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
 
@@ -34,7 +38,7 @@ def report_two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     """Report attributes that two rules write, or one rule twice. A mirror writes its attributes and its key."""
     mirrors = set[tuple[str, str]]()
     for (one, target, left), (two, entity, right) in _find_overlaps(rules):
-        what, location = format_attribute(entity, right or left), locate_write(two, document)
+        what, location = format_attribute(entity, right or left), locate_write(two, document, path=right)
         if one is two:
             carried = document.locations.get(("rules", one.title, "carry"))
             alone = "remove it from carry" if carried else "remove one of the two, or give it another name"
@@ -98,7 +102,9 @@ def report_key_types(rules: Rules, document: Document) -> Iterator[Problem]:
             if wanted and found not in (None, wanted):
                 what = format_attribute(rule.target, path[:1])
                 message = f"{what} is of type {wanted} in the key of index {index!r}, and gets a value of type {found}"
-                yield Problem("SR312", message, locate_write(rule, document), _suggest_type(what, wanted, found))
+                yield Problem(
+                    "SR312", message, locate_write(rule, document, path=path), _suggest_type(what, wanted, found)
+                )
 
 
 def _suggest_type(what: str, wanted: str, found: str | None) -> str:
@@ -118,7 +124,7 @@ def report_read_types(rules: Rules, document: Document) -> Iterator[Problem]:
                 message = f"{what} is of type {found}, and this rule takes {' or '.join(wanted)} alone"
                 parted = f"if its parts are meant: {{each: {show_path(path)}, separator: ...}}"
                 cure = parted if found == "S" and "L" in wanted else None
-                yield Problem("SR322", message, locate_write(rule, document, rule.kind), cure)
+                yield Problem("SR322", message, locate_write(rule, document, rule.kind, path=path), cure)
 
 
 def _is_in_index_key(entity: Entity, path: Path) -> bool:

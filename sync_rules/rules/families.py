@@ -317,6 +317,10 @@ class PartRule(Rule):
         """Return the element for messages, records and reports; "" if it could show values besides keys."""
         return ""
 
+    def mask_paths(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        """Return these paths of a target for reports, without names that are values of items."""
+        return tuple(paths)
+
     def list_read_paths(self, source: Item) -> tuple[Path, ...] | None:
         """List the paths of a source that its parts depend on; None: all."""
         return None

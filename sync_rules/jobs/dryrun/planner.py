@@ -26,7 +26,6 @@ from sync_rules.model.values import Item, Path, get, has_overlap, is_same_value
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.families import PartRule, TargetRule
-from sync_rules.rules.ledger import GROUP
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.selection import WHOLE, Share
 
@@ -209,7 +208,8 @@ class Planner:
         if isinstance(action, Delete) and entity.made:
             return {name: tuple(paths) for name, paths in writers.items() if self.rules.rules[name].makes}
         if not isinstance(action, Update) and not entity.made:  # whole items are parts
-            return {name: written for name in writers if isinstance(self.rules.rules[name], PartRule)}
+            parts = {name: rule for name in writers if isinstance(rule := self.rules.rules[name], PartRule)}
+            return {name: rule.mask_paths(written) for name, rule in parts.items()}
         mine = {
             name: self._mask_paths(
                 name, action, [path for path in written if any(has_overlap(path, own) for own in paths)]
@@ -228,17 +228,15 @@ class Planner:
 
 
 def _list_written_paths(action: Action) -> tuple[Path, ...]:
-    """The paths that an action writes; the groups of a total as one, because their names are values."""
     match action:
         case Update():
             pairs = (*action.sets, *action.adds, *action.discards)
-            paths = (*(path for path, _ in pairs), *action.removes)
-            return tuple(dict.fromkeys((GROUP,) if path[0].startswith(GROUP) else path for path in paths))
+            return tuple(dict.fromkeys((*(path for path, _ in pairs), *action.removes)))
         case Put():
             keys = action.key.attributes()
             return tuple((name,) for name in action.item if name not in keys)
         case Increment():
-            return tuple(dict.fromkeys((GROUP if name.startswith(GROUP) else name,) for name, _ in action.amounts))
+            return tuple((name,) for name, _ in action.amounts)
     return ()
 
 

@@ -22,7 +22,7 @@ from sync_rules.language.kinds.weights import WeightsOption, compile_weights
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.groups import Each
 from sync_rules.model.lookups import Link
-from sync_rules.model.values import Path
+from sync_rules.model.values import Path, show_path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.counted_rule import Function, Weights
 from sync_rules.rules.kinds.rank import RankRule
@@ -33,7 +33,8 @@ from sync_rules.rules.rule import Rule
 
 PLACES_MAX = 18
 PLACES_DEFAULT = 2
-SUMS_MAX = 50  # in one rule: an expression of DynamoDB has at most 300 operators and 4 KB
+SUMS_MAX = 20  # in one rule: an entry has room for their names and numbers in 1 KB, one write unit
+SUM_LEVELS_MAX = 7  # of maps around each: a condition on all of them has at most 4 KB
 
 
 class GroupForm(BookedForm):
@@ -127,6 +128,13 @@ def _compile_sums(
 ) -> dict[Path, Path]:
     """Compile the further sums of a rule: by attribute of the parent, the field of a child."""
     compiler.own(child, given, "sums")
+    parent = compiler.known.entities.get(form.into.partition(".")[0])
+    for text, name in given.items() if isinstance(given, dict) else ():
+        compiler.own(parent, name, "sums", text, written=True)
+    pairs = compiler.parse_renames(given, "sums")
+    if deep := [into for _, into in pairs if len(into) > SUM_LEVELS_MAX]:
+        message = f"{show_path(deep[0])!r} has {len(deep[0])} levels: expected at most {SUM_LEVELS_MAX} for a sum"
+        compiler.add("SR106", "sums", message, f"write it less deep, such as {deep[0][0]}.{deep[0][-1]}")
     if len(given) > SUMS_MAX:
         message = f"expected at most {SUMS_MAX} sums, found {len(given)}"
         compiler.add("SR106", "sums", message, "give the others to another rule")
@@ -137,7 +145,7 @@ def _compile_sums(
         compiler.refuse("per", "a map holds one number for each group, and no sums", "remove it, or remove sums")
     if form.weights is not None:
         compiler.refuse("weights", "weights change the count of an item, and not its sums", "remove it, or remove sums")
-    return {into: path for path, into in compiler.parse_renames(given, "sums")}
+    return {into: path for path, into in pairs}
 
 
 def _compile_function(
@@ -177,6 +185,7 @@ def _compile(
     if named is None:
         return ()
     link = tuple((field, groups.get(field, ref)) for field, ref in named)
+    _check_amounts(compiler, link, of, sums or {})
     parts = CountParts(function, child, into, link, of, weights, per, where, shards, places, sums or {})
     name = form.renamed_from or compiler.name  # the books keep the name that they began with
     _check_via(compiler, form)
@@ -213,6 +222,14 @@ def _check_via(compiler: RuleCompiler, form: GroupForm) -> None:
         compiler.add("SR206", "via", message, cure)
     elif form.via is not None and form.on_delete == "keep":
         compiler.refuse("via", UNLISTED, "remove it, or say on_delete")
+
+
+def _check_amounts(compiler: RuleCompiler, link: Link, of: Path | None, sums: Mapping[Path, Path]) -> None:
+    """Report a number that is also the list or text whose elements name the parents: no item has both."""
+    lists = [ref.path for _, ref in link if isinstance(ref, Each)]
+    if found := [path for path in lists if path == of or path in sums.values()]:
+        message = f"`each` takes a list or text in {show_path(found[0])!r}, and the rule adds up numbers there"
+        compiler.refuse("link", message, "name another attribute in one of them")
 
 
 def _check_made_parent(compiler: RuleCompiler, form: GroupForm, parent: Entity, *, groups: bool) -> None:
@@ -283,7 +300,7 @@ def _compile_tally(compiler: RuleCompiler, parts: CountParts, books: Ledger) -> 
         per=parts.per,
         where=parts.where,
         shards=parts.shards,
-        sums=tuple(dict.fromkeys(parts.sums.values())),
+        sums=tuple(sorted({*parts.sums.values()})),
     )
     total = TotalRule(
         name=compiler.name,

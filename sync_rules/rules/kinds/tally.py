@@ -117,8 +117,14 @@ class TallyRule(CountedRule, BookedRule):
 
     def label(self, part: Part) -> str:
         """Return the attribute of a total; "" for a group, whose name is a value."""
-        known = (name_sum(path) for path in self.sums)
-        return "" if part.element.startswith(GROUP) and part.element not in known else part.element
+        return "" if self._is_group(part.element) else part.element
+
+    def mask_paths(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((GROUP,) if self._is_group(path[0]) else path for path in paths))
+
+    def _is_group(self, name: str) -> bool:
+        """True for an attribute of a total whose name may be a value: of a group, and not of a further sum."""
+        return name.startswith(GROUP) and name not in map(name_sum, self.sums)
 
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
         """Return the transaction that writes the entry as its child is now, and moves the totals by the difference. A
@@ -199,7 +205,7 @@ class TallyRule(CountedRule, BookedRule):
             value = self._read(child, path)
             number = Decimal(0) if value is None else read_number(value)
             if number is None:
-                return Blocked("NotANumber")
+                return Blocked(f"NotANumber: {show_path(path)}")
             if number:
                 found.append((name_sum(path), number))
         return tuple(sorted(found))

@@ -109,6 +109,10 @@ def test_write_is_tried_again_after(error):
             failed("ValidationException", "Item size to update has exceeded the maximum allowed size"),
             Result(Status.REJECTED, reason="ItemTooLarge"),
         ),
+        (
+            failed("ValidationException", "Invalid: Expression size has exceeded the maximum allowed size"),
+            Result(Status.REJECTED, reason="ValidationException"),
+        ),
         (failed("ValidationException", "secret"), Result(Status.REJECTED, reason="ValidationException")),
         (
             failed("ItemCollectionSizeLimitExceededException"),

@@ -157,7 +157,7 @@ def test_child_with_one_unfit_sum_counts_nowhere(value):
     rule, good = summed(), order("a", "u", total=n(2))
     bad, entry = {**good, "total": value}, entry_of(summed(), good)
     _, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
-    assert rule.write_for(nowhere, None, bad) == Blocked("NotANumber", member=key_of(bad))
+    assert rule.write_for(nowhere, None, bad) == Blocked("NotANumber: total", member=key_of(bad))
     increment, delete = judged(rule, bad, entry).actions
     assert (increment, type(delete)) == (added(U, ("n", "-1"), ("=total", "-2")), Delete)
     assert judged(rule, good, {**entry, "=total": value}) == Blocked("EntryBroken", member=key_of(good))
