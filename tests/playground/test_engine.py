@@ -137,6 +137,26 @@ def test_session_opens_shared_items(page):
     assert page.wrong == []
 
 
+def test_session_keeps_what_it_had_when_it_refuses_rules(page):
+    """Rules that do not fit the items change nothing: the next step is that of the rules before."""
+    before = page.state["tables"]
+    items = {table["name"]: [row["own"] for row in table["items"]] for table in before}
+    rules = (BOOKS / "rules.yaml").read_text().replace("book_id: S", "book_id: N")
+    assert "lacks a key" in page.ask("open", rules, "", "", json.dumps(items))["mistake"]
+    page.ask("run")
+    assert page.state["tables"] == before
+    assert page.state["steps"]
+
+
+def test_session_counts_a_copy_that_no_write_can_make(page):
+    """A copy that makes its item too large is stuck, and no verdict says that every copy is right."""
+    page.ask("put", "authors", json.dumps({"author_id": {"S": "a9"}, "name": {"S": "x" * 390_000}}), "a long name")
+    item = {"book_id": {"S": "b9"}, "author_id": {"S": "a9"}, "title": {"S": "y" * 30_000}}
+    page.ask("put", "books", json.dumps(item), "a long book")
+    page.ask("run")
+    assert page.state["stuck"] == [{"rule": "author-on-books", "key": "books[b9]", "reason": "ItemTooLarge"}]
+
+
 # ---------------------------------------------------------------- questions
 def open_rules(page: Page, rules: str) -> None:
     page.ask("open", rules, *((BOOKS / file).read_text() for file in FILES[1:]), "")

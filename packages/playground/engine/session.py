@@ -51,23 +51,27 @@ class Session:
         return make_json_schema()
 
     def open(self, rules: str, data: str, scenario: str, items: str) -> State:
-        """Begin with items by table, or else with the data of the scenario, and run the pipeline. Raises UserError."""
+        """Begin with items by table, or else with the data of the scenario, and run the pipeline.
+
+        Raises UserError or StoreError. The session then keeps what it had.
+        """
         compiled, _ = check_rules(rules, {})
         if compiled is None:
             raise UserError("the rules have errors")
         self._folder.mkdir(parents=True, exist_ok=True)
         for name, text in zip(FILES, (rules, data, scenario), strict=True):
             (self._folder / name).write_text(text or "{}", encoding="utf-8")
-        first, *self._steps = load_scenario(self._folder / FILES[2], compiled).steps
-        self._stage, self._provenance, self._sent = Stage(compiled), Provenance(compiled), 0
-        self._drawing = draw_graph(make_graph(compiled))
+        first, *steps = load_scenario(self._folder / FILES[2], compiled).steps
+        stage = Stage(compiled)
         given = parse_json(items, object_hook=untag_binary) if items else {}
         for table, item in ((name, item) for name in compiled.tables for item in given.get(name, ())):
-            self._put(table, item, LOAD)
+            _put(stage, table, item, LOAD)
         for action in () if items else first.actions:
-            self._stage.do(action, LOAD)
-        self._stage.run()
-        self._stage.events = [("ready", len(self._stage.finished))]
+            stage.do(action, LOAD)
+        stage.run()
+        stage.events = [("ready", len(stage.finished))]
+        self._stage, self._provenance, self._sent, self._steps = stage, Provenance(compiled), 0, steps
+        self._drawing = draw_graph(make_graph(compiled))
         return self.state()
 
     # ------------------------------------------------------------ the application
@@ -80,7 +84,7 @@ class Session:
 
     def put(self, table: str, item: str, say: str) -> State:
         """Put a whole item, given as DynamoDB's JSON."""
-        self._put(table, parse_json(item, object_hook=untag_binary), say)
+        _put(self._stage, table, parse_json(item, object_hook=untag_binary), say)
         return self.state()
 
     def edit(self, table: str, identity: str, path: str, value: str, say: str) -> State:
@@ -94,12 +98,6 @@ class Session:
         """Delete an item."""
         self._stage.do(Delete(self._find(table, identity), ()), say)
         return self.state()
-
-    def _put(self, table: str, item: Item, say: str) -> None:
-        key = self._stage.rules.tables[table].key_of(item)
-        if key is None:
-            raise UserError(f"table {table}: the item lacks a key attribute, or it has another type")
-        self._stage.do(Put(key, item, ()), say)
 
     def _find(self, table: str, identity: str) -> ItemKey:
         return next(key for key, _ in self._items(table) if str(key) == identity)
@@ -162,6 +160,10 @@ class Session:
                 for name, table in stage.rules.tables.items()
             ],
             "wrong": make_plain(wrong),
+            "stuck": [
+                {"rule": one.rule, "key": str(one.target), "reason": one.reason}
+                for one in (stage.list_stuck() if stage.is_idle() else ())
+            ],
             "waiting": make_plain(stage.waiting),
             "request": make_plain(stage.worker.request) if stage.worker else None,
             "delayed": len(stage.delayed),
@@ -187,6 +189,13 @@ class Session:
             "copies": [show_path(path) for path in provenance.list_derived_paths(key, item)],
             "wrong": [show_path(one.path) for one in wrong if one.key == key],
         }
+
+
+def _put(stage: Stage, table: str, item: Item, say: str) -> None:
+    key = stage.rules.tables[table].key_of(item)
+    if key is None:
+        raise UserError(f"table {table}: the item lacks a key attribute, or it has another type")
+    stage.do(Put(key, item, ()), say)
 
 
 def make_plain(value: Any) -> Any:

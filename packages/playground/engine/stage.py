@@ -14,7 +14,7 @@ from typing import Any, Final
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore, Values
-from sync_rules.audit.compare import can_be_late
+from sync_rules.audit.compare import Difference, Drift, can_be_late
 from sync_rules.lab.delivery import Arrival
 from sync_rules.lab.faults import THROTTLED
 from sync_rules.lab.recompute import Discrepancy, Ending, list_differences, list_discrepancies
@@ -255,6 +255,10 @@ class Stage:
         for one in list_differences(self.rules, self.store):
             if one.drift not in TOLERATED and not can_be_late(one, self.rules):
                 yield from (Discrepancy(one.rule, one.drift, one.target, path) for path in one.paths or ((),))
+
+    def list_stuck(self) -> Iterator[Difference]:
+        """What verify calls stuck: no write of a rule can make it right."""
+        return (one for one in list_differences(self.rules, self.store) if one.drift is Drift.STUCK)
 
 
 def _order_of(arrival: Arrival) -> object:

@@ -32,6 +32,7 @@ export type Event = [kind: string, ...values: any[]];
 export interface State {
   tables: Table[];
   wrong: Wrong[];
+  stuck: { rule: string; key: string; reason: string }[]; // at rest: what no write can make right
   waiting: any[];
   request: any;
   delayed: number;
