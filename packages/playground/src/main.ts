@@ -7,7 +7,7 @@ import { showGraph } from "./graph";
 import { INVARIANTS } from "./incidents";
 import { showPatterns } from "./patterns";
 import type { Example, Explanation, Patterns, Problem, Raw, Recording, State } from "./protocol";
-import { fromFragment, ownItems, toFragment } from "./share";
+import { fromFragment, ownItems, toFragment, type Shared } from "./share";
 import { showTables } from "./tables";
 import { describe, describeFor, describeRequest, nameArrival, type Words } from "./words";
 
@@ -28,6 +28,7 @@ let chosen: Example | null = null; // its scenario is what "next" plays
 let state: State | null = null;
 let off: string[] = [];
 let opened = ""; // the rules that the engine has
+let kept: Shared["items"] = {}; // the items at the last change of the rules, also of tables that rules no longer have
 let isLive = false;
 let typing = 0;
 
@@ -62,6 +63,7 @@ async function inquire<T extends object>(method: string, ...texts: string[]): Pr
 async function ask(method: string, ...texts: string[]): Promise<State> {
   const answer = await inquire<State>(method, ...texts);
   get("mistake").hidden = true;
+  if (method === "open") fill(get("log"));
   describeFor(answer);
   log(answer.events.map(describe));
   state = answer;
@@ -84,8 +86,6 @@ function refuse(mistake: string): void {
 
 /** Open rules with their data, or with items. */
 async function open(rules: string, data: string, scenario: string, items = ""): Promise<void> {
-  fill(get("log"));
-  opened = ""; // a refused file may leave the engine with anything
   await ask("open", rules, data, scenario, items);
   opened = rules;
   if (off.length) await ask("switch", ...off);
@@ -98,6 +98,7 @@ async function updatePatterns(): Promise<void> {
 
 function openExample(example: Example): Promise<void> {
   chosen = example;
+  kept = {};
   editor.text = example.rules;
   showProblems([]);
   get<HTMLSelectElement>("example").value = example.name;
@@ -123,15 +124,20 @@ async function checkRules(): Promise<void> {
 
 /** The edited rules on the application's items. A scenario that does not fit them is left out. */
 async function applyRules(text: string): Promise<void> {
-  if (text !== editor.text || text === opened || !state) return;
-  const items = JSON.stringify(ownItems(state));
+  if (text === opened) get("mistake").hidden = true; // a refused change is undone
+  if (text !== editor.text || text === opened) return;
+  kept = listItems();
+  const items = JSON.stringify(kept);
   try {
     await open(text, "", chosen?.scenario ?? "", items);
   } catch {
     await open(text, "", "", items);
-    chosen = null;
   }
   show(null);
+}
+
+function listItems(): Shared["items"] {
+  return { ...kept, ...(state && ownItems(state)) };
 }
 
 function showProblems(problems: Problem[], tookMs?: number): void {
@@ -172,13 +178,15 @@ function isReady(): boolean {
   return isLive;
 }
 
-function showVerdict({ wrong, idle }: State): void {
+function showVerdict({ wrong, stuck, idle }: State): void {
   const number = `${wrong.length} ${wrong.length === 1 ? "value is" : "values are"}`;
   const [look, sign, text] = !idle
     ? ["pending", "…", wrong.length ? `${number} not right yet, and work waits` : "right so far, and work waits"]
     : wrong.length
       ? ["wrong", "✗", `${number} not right, and no work is left`]
-      : ["right", "✓", "every copy is right"];
+      : stuck.length
+        ? ["stuck", "!", `${stuck.length} stuck: no write can make it right`]
+        : ["right", "✓", "every copy is right"];
   const badge = get("badge");
   badge.className = look!;
   fill(badge, make("span", { "aria-hidden": "true" }, sign), ` ${text}`);
@@ -187,7 +195,8 @@ function showVerdict({ wrong, idle }: State): void {
     const place = `${one.key} ${one.path.join(".")}`;
     return make("li", { class: look }, idle ? `✗ ${place} is ${one.drift}: ${why}` : `… ${place} is not right yet: ${why}`);
   });
-  fill(get("wrong"), ...rows);
+  const others = stuck.map((one) => make("li", { class: "stuck" }, `! ${one.key} is stuck: rule ${one.rule}, ${one.reason}`));
+  fill(get("wrong"), ...rows, ...others);
 }
 
 function showControls(now: State): void {
@@ -268,8 +277,8 @@ function showInvariants(): void {
 }
 
 async function share(): Promise<void> {
-  if (!state) return;
-  history.replaceState(null, "", await toFragment({ rules: editor.text, items: ownItems(state), off }));
+  if (!isReady()) return;
+  history.replaceState(null, "", await toFragment({ rules: editor.text, items: listItems(), off }));
   await navigator.clipboard?.writeText(location.href).catch(() => undefined);
   get("share").textContent = "Link is ready";
   window.setTimeout(() => (get("share").textContent = "Share"), 2000);
@@ -304,8 +313,17 @@ async function begin(): Promise<void> {
   const recording: Recording = await (await fetch("recording.json")).json();
   examples = recording.examples;
   fill(get("example"), ...examples.map((one) => make("option", { value: one.name }, one.name)));
-  const shared = await fromFragment(location.hash);
-  const first = examples.find((one) => `#${one.name}` === location.hash) ?? examples[0]!;
+  let shared: Shared | null = null;
+  let damage = "";
+  const named = examples.find((one) => `#${one.name}` === location.hash);
+  try {
+    shared = await fromFragment(location.hash);
+    if (!named && !shared && location.hash) throw new Error(`There is no example ${location.hash.slice(1)}. You see the first one.`);
+  } catch (error) {
+    damage = (error as Error).message;
+    refuse(damage);
+  }
+  const first = named ?? examples[0]!;
   editor.text = shared?.rules ?? first.rules;
   get("title").textContent = shared ? "Shared rules and items" : first.title;
   if (!shared && first === examples[0]) {
@@ -316,7 +334,7 @@ async function begin(): Promise<void> {
     showPatterns(get("patterns"), recording.patterns);
   }
   const clock = window.setInterval(() => {
-    get("engine").textContent = `the engine starts: ${Math.round((performance.now() - began) / 1000)} s. You see a recording.`;
+    get("engine").textContent = `the engine starts: ${Math.round((performance.now() - began) / 1000)} s.${state ? " You see a recording." : ""}`;
   }, 500);
   try {
     await engine.ready;
@@ -326,18 +344,21 @@ async function begin(): Promise<void> {
   } finally {
     clearInterval(clock);
   }
+  const typed = editor.text;
   await act(async () => {
-    const typed = editor.text;
     if (shared) {
-      off = shared.off;
+      kept = shared.items;
+      off = INVARIANTS.map(({ name }) => name).filter((name) => shared.off.includes(name));
       for (const name of off) get<HTMLInputElement>(`on-${name}`).checked = false;
-      chosen = null;
       await open(shared.rules, "", "", JSON.stringify(shared.items));
     } else {
       await openExample(first);
       if (first === examples[0]) for (const method of ["next", "run"]) await ask(method);
     }
-    isLive = true;
+    if (damage) refuse(damage);
+  });
+  await act(async () => {
+    isLive = true; // also if the shared rules have errors: they can be repaired
     show(null);
     if (typed !== editor.text) editor.text = typed;
     noteTyping();
@@ -345,7 +366,7 @@ async function begin(): Promise<void> {
   });
   get("engine").textContent = `the engine is ready, after ${((performance.now() - began) / 1000).toFixed(1)} s`;
   document.body.dataset.live = "true";
-  if (opened !== examples[0]!.rules) act(updatePatterns); // after the start: the first example's are recorded
+  if (opened && opened !== examples[0]!.rules) act(updatePatterns); // after the start: the first example's are recorded
 }
 
 begin().catch((error) => refuse(String(error)));

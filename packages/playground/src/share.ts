@@ -22,15 +22,17 @@ export async function toFragment(shared: Shared): Promise<string> {
   return `#s=${btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
 }
 
-/** What a fragment shares; null for none, or one that cannot be read. */
+/** What a fragment shares; null if it is not that of a link. Throws a mistake if the link is damaged. */
 export async function fromFragment(fragment: string): Promise<Shared | null> {
   if (!fragment.startsWith("#s=")) return null;
   try {
     const text = atob(fragment.slice(3).replaceAll("-", "+").replaceAll("_", "/"));
     const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-    return JSON.parse(await new Response(stream).text());
+    const { rules, items, off } = JSON.parse(await new Response(stream).text());
+    if (typeof rules === "string" && items && Array.isArray(off)) return { rules, items, off };
   } catch {
-    return null;
+    // the text was cut or changed
   }
+  throw new Error("This link is damaged: a part of it is missing or changed. You see the first example.");
 }

@@ -49,7 +49,11 @@ function showGrid(table: Table, entity: string, rows: Row[], old: Map<string, It
       return showCell(table, row, name, isChanged && !isNew, changes);
     });
     const title = `delete ${row.id}`;
-    const remove = make("button", { class: "quiet", title, "aria-label": title, onclick: () => changes.remove(table.name, row.id) }, "×");
+    const onclick = (event: MouseEvent) => {
+      if (event.detail === 0) remove.closest("section")!.querySelector<HTMLElement>(".new input")!.focus(); // by keyboard
+      changes.remove(table.name, row.id);
+    };
+    const remove = make("button", { class: "quiet", title, "aria-label": title, onclick }, "×");
     const whole = row.wrong.includes("");
     return make("tr", { class: [isNew && "changed", whole && "wrong"].filter(Boolean).join(" ") }, ...cells, make("td", { class: "tool" }, remove));
   });

@@ -50,8 +50,10 @@ export function parseValue(text: string, before?: Raw): Raw {
   if (NUMBER.test(trimmed)) return { N: trimmed };
   const set = SET.exec(trimmed);
   if (set) {
-    const values = JSON.parse(set[1]!, exact);
-    return typeof values[0] === "string" ? { SS: values } : { NS: values.map((one: any) => one.number) };
+    const values = rawOf(JSON.parse(set[1]!, exact)).L;
+    const type = values.every((one: Raw) => "S" in one) ? "S" : "N";
+    if (!values.every((one: Raw) => type in one)) throw new Error("a set has texts alone, or numbers alone");
+    return { [`${type}S`]: values.map((one: Raw) => one[type]) };
   }
   if (/^(true|false|null)$|^["[{]/.test(trimmed)) return rawOf(JSON.parse(trimmed, exact));
   return { S: text };
@@ -62,17 +64,21 @@ export function parseItem(text: string): Item {
   const trimmed = text.trim();
   if (trimmed.startsWith("{")) return rawOf(JSON.parse(trimmed, exact)).M!;
   const item: Item = {};
-  for (const part of trimmed.split(/,\s*(?=[\w.]+\s*:)/)) {
-    const [, name, value] = /^([\w.]+)\s*:\s*(.*)$/s.exec(part) ?? [];
+  for (const part of trimmed.split(/,\s*(?=[\p{L}\p{N}_.-]+\s*:)/u)) {
+    const [, name, value] = /^([\p{L}\p{N}_.-]+)\s*:\s*(.*)$/su.exec(part) ?? [];
     if (!name) throw new Error(`expected name: value, found ${part}`);
     item[name] = parseValue(value!);
   }
   return item;
 }
 
+class Numeral {
+  constructor(readonly text: string) {}
+}
+
 /** Numbers keep their spelling where the browser shows it. */
 function exact(_key: string, value: any, context?: { source?: string }): any {
-  return typeof value === "number" ? { number: context?.source ?? String(value) } : value;
+  return typeof value === "number" ? new Numeral(context?.source ?? String(value)) : value;
 }
 
 function rawOf(value: any): Raw {
@@ -80,8 +86,7 @@ function rawOf(value: any): Raw {
   if (typeof value === "string") return { S: value };
   if (typeof value === "boolean") return { BOOL: value };
   if (Array.isArray(value)) return { L: value.map(rawOf) };
-  const keys = Object.keys(value);
-  if (keys.length === 1 && keys[0] === "number" && typeof value.number === "string") return { N: value.number };
+  if (value instanceof Numeral) return { N: value.text };
   return { M: Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, rawOf(inner)])) };
 }
 
