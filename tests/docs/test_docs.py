@@ -329,7 +329,7 @@ def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
         wheel = f"sync_rules-{__version__}-py3-none-any.whl"
         installing = ("python3 -m pip install --target build .", "python3 -m venv .venv", "source .venv/bin/activate")
         assert line in (*installing, "cp -R handlers rules.yaml build/") or re.fullmatch(
-            rf"python3 -m pip install (\S+/dist/)?{re.escape(wheel)}", line
+            rf"python3 -m pip install ((\S+/dist/)?{re.escape(wheel)}|'\S+/dist/{re.escape(wheel)}\[demo\]')", line
         )
 
 
