@@ -3,14 +3,16 @@
 import type { Item, Raw } from "./protocol";
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+const SHOWN_MAX_LETTERS = 1000; // a browser lays out a text of 400 KB in many seconds
 const SET = /^!set\s*(\[.*\])$/s;
 
-/** A value as text on one line; with `quotes`, texts have them. */
+/** A value as text on one line; with `quotes`, texts have them. Long texts are cut. */
 export function showValue(raw: Raw | null | undefined, quotes = true): string {
   if (!raw) return "absent";
   const [type, value] = Object.entries(raw)[0]!;
   switch (type) {
     case "S":
+      if (value.length > SHOWN_MAX_LETTERS) return `${value.slice(0, SHOWN_MAX_LETTERS)}… (${value.length} letters)`;
       return quotes ? JSON.stringify(value) : value;
     case "N":
       return value;

@@ -217,6 +217,7 @@ await check("a stuck copy", async () => {
   await put("books", `book_id: b8, author_id: a8, title: ${"y".repeat(30_000)}`);
   await press("run");
   await mustBe("stuck");
+  must((await page.innerText("main")).length < 100_000, "the page has the whole text of a huge item");
   must((await page.innerText("#wrong")).includes("books[b8] is stuck: rule author-on-books, ItemTooLarge"), await page.innerText("#wrong"));
 });
 await check("delete by keyboard", async () => {
