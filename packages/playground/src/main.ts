@@ -134,6 +134,7 @@ async function applyRules(text: string): Promise<void> {
     await open(text, "", "", items);
   }
   show(null);
+  await keepInLink();
 }
 
 function listItems(): Shared["items"] {
@@ -276,9 +277,14 @@ function showInvariants(): void {
   fill(get("invariants"), ...rows);
 }
 
+/** Put rules and items into the page's address, so that a reload keeps them. */
+async function keepInLink(): Promise<void> {
+  history.replaceState(null, "", await toFragment({ rules: editor.text, items: listItems(), off }));
+}
+
 async function share(): Promise<void> {
   if (!isReady()) return;
-  history.replaceState(null, "", await toFragment({ rules: editor.text, items: listItems(), off }));
+  await keepInLink();
   await navigator.clipboard?.writeText(location.href).catch(() => undefined);
   get("share").textContent = "Link is ready";
   window.setTimeout(() => (get("share").textContent = "Share"), 2000);
