@@ -1,7 +1,8 @@
 """The measures of commands that people wait for: items for each second of CPU, beside a bare scan of the same items.
 
-Invariant: every command looks at each item as it does in a user's account; none writes, as all copies are right. A
-redrive has a failure record for each item that it looks at, or batches of records that were given up.
+Invariant: every command looks at each item as it does in a user's account; none writes, as all copies are right. Prune
+compares the rules file with itself. A redrive has a failure record for each item that it looks at, or batches of
+records that were given up.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.figures import Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, copied, store_of
 from benchmarks.shop import RULES, record_day
 from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.audit.leftovers import FormerRules, prune_page
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.failure_log import FailedLines
@@ -34,7 +36,7 @@ from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.json_bytes import format_compact_json
 from sync_rules.pipeline.failure_records import make_failure_record
-from sync_rules.pipeline.requests import NULL_PORTS, World
+from sync_rules.pipeline.requests import NULL_PORTS, World, run_work
 from sync_rules.rules.ruleset import Rules
 
 RULE: Final = "name-on-orders"
@@ -46,7 +48,7 @@ ARN: Final = "arn:aws:dynamodb:us-east-1:111122223333:table/together/stream/2026
 
 
 def tools(bench: Bench) -> Iterator[Figure]:
-    """A bare scan with boto3, and what verify, plan, record and redrive do with as many items."""
+    """A bare scan with boto3, and what verify, plan, prune, record and redrive do with as many items."""
     url, items = bench.engine.url, bench.size(10_000)
     rules = load_rules(RULES_FILE)
     some = frozenset({RULE})
@@ -83,7 +85,7 @@ def tools(bench: Bench) -> Iterator[Figure]:
         assert redriven(rules, store, given_up).records == items
 
     named = {
-        "scan": scan, "verify": verify, "plan": plan, "record": record,
+        "scan": scan, "verify": verify, "plan": plan, "prune": lambda: prune(rules, store, items), "record": record,
         "redrive of failure records": redrive_failures, "redrive of batches": redrive_batches,
     }  # fmt: skip
 
@@ -101,6 +103,16 @@ def tools(bench: Bench) -> Iterator[Figure]:
                 ratios(works(found), works(costs["scan"])), "x", bench.counters.kind,
             )  # fmt: skip
     yield from replayed(bench)
+
+
+def prune(rules: Rules, store: DynamoStore, items: int) -> None:
+    """Look for leftovers of these rules, which the current rules still write."""
+    past, world, count = FormerRules(rules, rules, frozenset({RULE})), World(store, NULL_PORTS, NoFailures()), 0
+    page = run_work(prune_page(rules.tables[TABLE], past, None), world)
+    while page.cursor is not None:
+        count += page.items
+        page = run_work(prune_page(rules.tables[TABLE], past, page.cursor), world)
+    assert count + page.items == items
 
 
 def redriven(rules: Rules, store: DynamoStore, entries: list[dict[str, object]]) -> RedriveCounts:

@@ -7,8 +7,9 @@ their source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, Table
@@ -99,12 +100,16 @@ class FormerRules:
             if owned and not _has_more(rule, entity, item) and not any(_can_own(one, today, item) for one in now):
                 yield _make_whole_leftover(rule, key, item)
             elif rule.target is entity and (rule.makes or entity not in rule.owned_entities):
-                yield from _find_leftover_paths(rule, key, item, self._list_written_paths(today))
+                kept = () if today is None else self._written_paths.get(today, ())
+                yield from _find_leftover_paths(rule, key, item, kept)
 
-    def _list_written_paths(self, today: Entity | None) -> tuple[Path, ...]:
-        """Return the paths that current rules write on an entity. The empty path means a whole mirror."""
-        written = [node.writes for rule in self._now.rules.values() for node in rule.nodes()]
-        return tuple(path for entity, path in written if entity is today)
+    @cached_property
+    def _written_paths(self) -> Mapping[Entity, tuple[Path, ...]]:
+        """The paths that current rules write, by entity. The empty path means a whole mirror."""
+        found: dict[Entity, tuple[Path, ...]] = {}
+        for entity, path in (node.writes for rule in self._now.rules.values() for node in rule.nodes()):
+            found[entity] = (*found.get(entity, ()), path)
+        return found
 
 
 def _has_more(rule: Rule, entity: Entity, item: Item) -> bool:

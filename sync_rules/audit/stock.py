@@ -4,9 +4,9 @@ turns it into tasks; verify compares the same targets and parts, and writes noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sync_rules.model.entities import Table
+from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
@@ -14,7 +14,7 @@ from sync_rules.pipeline.requests import Work, read_all
 from sync_rules.pipeline.sources import Target, make_absent_target
 from sync_rules.pipeline.tasks import PartLook, Pull, Tasks
 from sync_rules.rules.families import Part, TargetRule
-from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.ruleset import Concern, Rules
 
 
 @dataclass
@@ -28,6 +28,7 @@ class Stock:
     parts: dict[Part, bool] = field(default_factory=dict)
     unlisted: list[tuple[str, ItemKey]] = field(default_factory=list)
     named: dict[ItemKey, tuple[TargetRule, ...]] = field(default_factory=dict)
+    _concerns: dict[tuple[str, frozenset[str]], Concern] = field(default_factory=dict)
 
     def add(self, item: Item, table: Table, rules: Rules, only: frozenset[str], *, alone: bool = False) -> bool:
         """Add an item by the rules in `only`: as a target, and as one side of parts. Return True if it concerns any of
@@ -39,17 +40,29 @@ class Stock:
             return False
         unlisted = [rule for rule in rules.list_blind_rules(entity, item, at_rest=True) if rule.name in only]
         self.unlisted += ((rule.name, key) for rule in unlisted)
-        mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
-        if mine:
-            self.targets.append(Target(key, item, mine))
-        of_parts = [rule for rule in rules.parts_of(entity) if rule.name in only]
-        for rule in of_parts:
+        concern = self._find_concern(entity, rules, only)
+        if concern.into:
+            self.targets.append(Target(key, item, concern.into))
+        for rule in concern.parts:
             for part in rule.parts(Change(key, None, item), entity):
                 self.parts[part] = self.parts.get(part, False) or alone or part.source == key
-        for maker in (rule for rule in rules.find_concern(entity).hinting if rule.makes and rule.name in only):
+        for maker in (rule for rule in concern.hinting if rule.makes):
             makers = tuple(rule for rule in rules.into_target(maker.target) if rule.makes and rule.name in only)
             self.named |= {hint.target: makers for hint in maker.hints(Change(key, None, item))}
-        return bool(mine or of_parts or unlisted)
+        return bool(concern.into or concern.parts or unlisted)
+
+    def _find_concern(self, entity: Entity, rules: Rules, only: frozenset[str]) -> Concern:
+        """The rules in `only` that an item of an entity concerns. They are kept: every scanned item asks."""
+        asked = entity.name, only
+        if asked not in self._concerns:
+            whole = rules.find_concern(entity)
+            self._concerns[asked] = replace(
+                whole,
+                into=tuple(rule for rule in whole.into if rule.name in only),
+                parts=tuple(rule for rule in whole.parts if rule.name in only),
+                hinting=tuple(rule for rule in whole.hinting if rule.name in only),
+            )
+        return self._concerns[asked]
 
     def tasks(self) -> tuple[Tasks, Tasks]:
         """Return the tasks that make these items right, and the tasks of the parts that do not count here."""

@@ -7,6 +7,7 @@ import pytest
 from sync_rules.audit.leftovers import FormerRules, prune_page, remove
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item, show_path
+from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 from tests.support import every_kind
 from tests.support.builders import m, n, s
@@ -166,6 +167,18 @@ def test_prune_keeps_what_roots_carry():
     assert prune(scene, kinds("names")) == 0
     assert scene.item(root) == part("a") | {"tenant": s("t")}
     assert scene.item(child) == part("b", "a")
+
+
+def test_prune_asks_the_rules_of_today_once_what_they_write(monkeypatch):
+    """The time of an item does not depend on the number of current rules: their paths are listed once."""
+    asked = []
+    nodes = CopyRule.nodes
+    monkeypatch.setattr(CopyRule, "nodes", lambda rule: asked.append(rule.name) or nodes(rule))
+    scene = settled(kinds("names", "spent"))
+    now = kinds("spent", other="copy user.email into order.mail")
+    asked.clear()
+    assert [key for _, key, _ in left(scene, now)] == ["shop[USER#1, ORDER#a]", "shop[USER#1, ORDER#b]"]
+    assert asked == ["other"]
 
 
 # ---------------------------------------------------------------- removing
