@@ -76,7 +76,8 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
     """Validate a file, and return its sound part as models. Return None if the file is not a map."""
     if not isinstance(document.data, dict):
         message = f"expected a map with tables, entities and rules; found {name_type(document.data)}"
-        problems.add("SR104", document.value(), message)
+        cure = "begin with tables: {orders: {key: {order_id: S}}}; or let `sync-rules init` write a first file"
+        problems.add("SR104", document.value(), message, cure)
         return None
     _rename_sections(document, problems)
     used = load_sections(document, problems)
