@@ -76,7 +76,7 @@ def validate(document: Document, problems: Problems) -> ValidFile | None:
     """Validate a file, and return its sound part as models. Return None if the file is not a map."""
     if not isinstance(document.data, dict):
         message = f"expected a map with tables, entities and rules; found {name_type(document.data)}"
-        cure = "begin with tables: {orders: {key: {order_id: S}}}; or let `sync-rules init` write a first file"
+        cure = "begin with {tables: {orders: {key: {order_id: S}}}, entities: {order: {table: orders}}, rules: {}}"
         problems.add("SR104", document.value(), message, cure)
         return None
     _rename_sections(document, problems)
