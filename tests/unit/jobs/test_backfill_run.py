@@ -250,7 +250,7 @@ def test_backfill_run_saves_seldom_where_that_takes_long():
 
 # ---------------------------------------------------------------- steps and rounds
 def test_totals_before_a_round_hold_all_rounds_that_ended():
-    """What a display shows as items of this round is never more than there are."""
+    """A display shows at most as many items of a round as there are."""
     scene = Scene(every_kind.rules_of(effects=False))
     scene.there("parts", every_kind.part("p", None), every_kind.part("q", "p"), every_kind.part("r", "q"))
     rounds: dict[Position, int] = {}
