@@ -84,6 +84,7 @@ night: facts  ## Run for hours what no change waits for: the newest botocore, ne
 	$(BIN)/python -m benchmarks
 	$(MAKE) fresh RELEASE=trixie
 	$(MAKE) fresh RELEASE=forky
+	$(MAKE) fresh RELEASE=forky PYTHON=python3.15
 	$(MAKE) counts
 
 .PHONY: counts

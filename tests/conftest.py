@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import lru_cache
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sync_rules.deploy import blocks
+from sync_rules.deploy.yamltext import format_yaml
 from sync_rules.language import yaml_source
 from tests.support.depth import deep
 from tests.support.engines import Endpoints
@@ -32,6 +35,21 @@ gc.set_threshold(100_000, 50, 100)  # tests make few cycles, and looking for the
 
 # Tests read the same few texts many thousand times. The nodes of a text are never changed, so they may be kept.
 yaml_source.compose_nodes = lru_cache(maxsize=200)(yaml_source.compose_nodes)
+
+
+# Tests fill many templates that have most entries in common, and writing YAML is slow.
+written: dict[tuple[str, int], str] = {}
+
+
+def write_entries(value: Mapping[str, Any], indent: int = 0) -> str:
+    """Format a map as `format_yaml` does, each entry of the same text once. The golden template proves it equal."""
+    for entry in value.items():
+        if (repr(entry), indent) not in written:
+            written[repr(entry), indent] = format_yaml(dict([entry]), indent)
+    return "".join(written[repr(entry), indent] for entry in value.items())
+
+
+blocks.format_yaml = write_entries
 
 
 @pytest.hookimpl(wrapper=True)

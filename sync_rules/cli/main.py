@@ -153,7 +153,7 @@ class _Verbs(TyperGroup):
 
 
 def _make_application(given: list[str]) -> Callable[..., Any]:
-    """The typer application: the real function for the called verb, a name and a line of help for the others."""
+    """The typer application: the called verb alone, or each verb with its line of help if none of them is called."""
     app = typer.Typer(
         cls=_Verbs,
         help="Keep copied and derived data in DynamoDB correct. Rules say what each copy must equal.",
@@ -165,12 +165,12 @@ def _make_application(given: list[str]) -> Callable[..., Any]:
     app.callback()(_common)
     words = read_completed_words(os.environ) if COMPLETING in os.environ else given
     called = next((word for word in words if not word.startswith("-")), None)
-    for verb, listed in VERBS.items():
-        if verb != called:
-            app.command(verb, help=listed.line)(_refuse_call)
     found = None if called is None else VERBS.get(called) or _find_plug_in(called)
     if called is not None and found is not None:
         app.command(called)(_load(called, found))
+    else:
+        for verb, listed in VERBS.items():
+            app.command(verb, help=listed.line)(_refuse_call)
     command = typer.main.get_command(app)
     for one in getattr(command, "commands", {}).values():
         for parameter in one.params:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -16,6 +17,20 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
 from tests.support.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
+
+LONG_TABLES = frozenset({"test_write_leaves_what_dynamodb_would", "test_write_that_dynamodb_cannot_take_is_rejected"})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """By day each write of the long tables reaches an engine alone or as a batch, by turns; at night in both ways."""
+    turns = Counter[tuple[str, str]]()
+    for item in items:
+        if isinstance(item, pytest.Function) and item.originalname in LONG_TABLES:
+            engine = item.callspec.params["bench"]
+            turns[item.originalname, engine] += 1
+            if engine != "memory" and turns[item.originalname, engine] % 2 == engine.endswith("-batch"):
+                item.add_marker(pytest.mark.night)
 
 
 class Bench:

@@ -69,6 +69,7 @@ def build(place: Path) -> Iterator[str]:
         else:
             shutil.copyfile(source, project / name)
     shutil.copyfile(RULES, project / "rules.yaml")
+    _share_bundle(project)
     _lend_environment(project / ".venv")
     given = {
         "BUNDLE_PYTHON": "{}.{}".format(*sys.version_info),
@@ -78,6 +79,14 @@ def build(place: Path) -> Iterator[str]:
     run(sys.executable, "-m", "sync_rules", "infra", "--rules", "rules.yaml", given=given, cwd=project)
     run(sam, "build", given=given, cwd=project)
     yield str(project)
+
+
+def _share_bundle(project: Path) -> None:
+    """Let `make` fill the first function's bundle, which takes seconds, and copy it for the others: all are the same."""
+    makefile, bundle = project / "Makefile", project / "bundle"
+    before, fill, after = makefile.read_text().partition("@PYTHONHASHSEED=0 $(BIN)/python -m sync_rules.deploy.bundle")
+    fill = f'@[ -d "{bundle}" ] || {fill[1:]} "{bundle}"\n\t@cp -r "{bundle}/." "$(ARTIFACTS_DIR)"'
+    makefile.write_text(before + fill + after.removeprefix(' "$(ARTIFACTS_DIR)"'))
 
 
 def _lend_environment(venv: Path) -> None:

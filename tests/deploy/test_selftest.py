@@ -88,6 +88,7 @@ def found_on(site: ProofSite, proxy: Proxy, number: int, lie: Lie | None, second
         proxy.lie = None
 
 
+@pytest.mark.night
 def test_selftest_template_is_one_that_cloudformation_takes(tmp_path):
     """cfn-lint finds nothing in the stack's template."""
     path = tmp_path / "template.json"

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.docs.counts import MEASURED, PAGE, counts, fault_lines, list_measured, read_faults
+from tests.support.depth import spread_over_night
 from tests.test_house import ROOT
 
 TEXT = PAGE.read_text()
@@ -58,7 +59,7 @@ def test_counts_faults_are_plain():
         assert commit
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", spread_over_night(COMMANDS))
 def test_counts_page_names_commands_that_exist(command):
     """A target of make, a file, or a module of the tests that knows the options."""
     program, *words = shlex.split(command)

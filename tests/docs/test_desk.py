@@ -23,8 +23,8 @@ from tests.test_house import ROOT
 
 # Each page, what of it needs docker, and what it makes in the folder beside its files.
 PAGES: dict[str, tuple[set[str], set[str]]] = {
-    "docs/desk.md": ({"amazon/dynamodb-local", "localstack/localstack"}, set()),
     "docs/drift.md": (set(), {"proposed.yaml"}),
+    "docs/desk.md": ({"amazon/dynamodb-local", "localstack/localstack"}, set()),
 }
 PORT = "8000"
 FILES = {"yaml": "rules.yaml", "python": "app.py"}

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import cache, reduce
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import botocore
 
 from sync_rules.extras.proof.probe import ASSUMPTIONS, SOURCE
-from tests.facts.service_models import ServiceModels, compare_models, read_calls
+from tests.facts.service_models import Calls, ServiceModels, compare_models, read_calls
 
 ROOT = Path(__file__).parent.parent.parent
 CALLS_FACT = 72
@@ -71,7 +71,7 @@ def find_reviewed(folder: Path) -> ServiceModels:
 def report(new: ServiceModels, reviewed: ServiceModels) -> int:
     """Print the facts that changed, and what is new. Returns the exit code."""
     changed = [*list_changed_facts(new)]
-    changes = [*compare_models(reviewed, new, read_calls(read_sources()))]
+    changes = [*compare_models(reviewed, new, read_product_calls())]
     changed += [(CALLS_FACT, one.text, one.files) for one in changes if one.files]
     for number, text, code in changed:
         print(f"fact {number} changed: {text}\n  {ASSUMPTIONS[number].fact}\n  Relied on by: {', '.join(code)}")
@@ -121,6 +121,12 @@ def read_code(name: str) -> Any:
         assert found, name
         return sorted({*found})
     return reduce(getattr, what.split("."), import_module(place))
+
+
+@cache
+def read_product_calls() -> Calls:
+    """The names in the product's source files."""
+    return read_calls(read_sources())
 
 
 def read_sources() -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.lab.embedded_engine import LOOPBACK, is_answering
+from tests.support.depth import spread_over_night
 from tests.test_house import ROOT
 from tests.unit.lab.test_emulator import wait_until
 from tests.unit.lab.test_trial import RULES
@@ -77,7 +78,9 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize(
+    "number", spread_over_night([pytest.param(signal.SIGTERM, id="sigterm"), pytest.param(signal.SIGINT, id="ctrl-c")])
+)
 def test_emulator_serves_until_it_is_stopped(run, tmp_path, number):
     """The command prints its endpoint and the next command, has the tables of the rules file, and leaves nothing behind."""
     (tmp_path / "rules.yaml").write_text(RULES)

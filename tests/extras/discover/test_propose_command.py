@@ -16,7 +16,7 @@ from sync_rules.cli import main, options
 from sync_rules.cli.commands.check import format_report
 from sync_rules.extras.discover.propose import database
 from sync_rules.language.load import check_rules
-from tests.extras.discover.accounts import create_table, limit_pages
+from tests.extras.discover.accounts import create_table, fill_table, limit_pages
 from tests.support.builders import n, s
 from tests.support.depth import spread_over_night
 
@@ -61,8 +61,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def client(folder, client):
     """An account in memory with the shop."""
     create_table(client, "shop", {"PK": "S", "SK": "S"})
-    for item in SHOP:
-        client.put_item(TableName="shop", Item=item)
+    fill_table(client, "shop", SHOP)
     return client
 
 
@@ -108,10 +107,9 @@ def test_propose_says_that_a_count_needs_its_ledger(client, folder, capsys):
     """The output and the file name the table, what refuses the file without it, and the command that makes it."""
     owners = [word(number, "of")[0] for number in range(ORDERS)]
     create_table(client, "desk", {"PK": "S", "SK": "S"})
-    for number, of in enumerate(owners):
-        client.put_item(TableName="desk", Item={"PK": s(f"TEAM#{of}"), "SK": s(f"TICKET#{number}")})
-    for of in sorted(set(owners)):
-        client.put_item(TableName="desk", Item={"PK": s(f"TEAM#{of}"), "SK": s("TEAM"), "tickets": n(owners.count(of))})
+    tickets = [{"PK": s(f"TEAM#{of}"), "SK": s(f"TICKET#{number}")} for number, of in enumerate(owners)]
+    teams = [{"PK": s(f"TEAM#{of}"), "SK": s("TEAM"), "tickets": n(owners.count(of))} for of in sorted({*owners})]
+    fill_table(client, "desk", tickets + teams)
     desk = ["propose", "--table", "desk", "--region", "eu-central-1", "--yes"]
     assert main.main([*desk, "--out", "rules.yaml"]) == 0
     out = capsys.readouterr().out

@@ -30,7 +30,7 @@ def kept(request, client, tmp_path):
     """Every place where calls can be kept."""
     if request.param == "bucket":
         return CallsInBucket(lambda: client, "kept")
-    return CallsInFolder(tmp_path / "failures.calls") if request.param == "folder" else CallsInMemory()
+    return CallsInFolder(tmp_path / "new/failures.calls") if request.param == "folder" else CallsInMemory()
 
 
 def test_kept_calls_come_back_whole(kept):

@@ -216,6 +216,17 @@ def test_conditions_on_attributes_that_no_item_has_are_named(kind, negated):
     assert judged("status") == []
 
 
+@pytest.mark.parametrize(("kind", "attribute"), [("count", "orders"), ("embed", "lines"), ("collect", "names")])
+@pytest.mark.parametrize(("operator", "stops"), [("==", True), ("!=", False)])
+def test_condition_that_no_item_meets_stops_a_rule_that_would_remove_values(kind, attribute, operator, stops):
+    """Values by hand are at stake if the condition leaves out every item, and not if it leaves out none."""
+    scene = scene_of(CONDITIONS[kind].format("colour").replace("==", operator))
+    scene.there("users", *({**one, attribute: n(6)} for one in users(6)))
+    scene.there("orders", *orders(6, user_id="u{i}", name="x"))
+    (one,) = sample_links(scene.rules, scene.rules.rules, scene.tap)
+    assert (one.stops, f"user.{attribute} holds values" in one.found) == (stops, stops)
+
+
 # ---------------------------------------------------------------- what is not judged
 @given(hits=st.integers(0, 3), misses=st.integers(0, 9), lacking=st.integers(0, 9), strangers=st.integers(0, 3))
 def test_children_before_their_parents_never_stop(hits, misses, lacking, strangers):

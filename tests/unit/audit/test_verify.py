@@ -338,12 +338,14 @@ def listed(scene: Scene, only: frozenset[str] | None = None):
 
 @pytest.mark.parametrize(("age", "waits"), [(50.0, [70.0]), (120.0, [])])
 def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
-    """A repair from a report waits only for the rest of the grace period, because the report was the first look."""
+    """A repair from a report waits only for the rest of the grace period, because the report was the first look. It
+    counts each item that the report lists once.
+    """
     scene, book = wrong_book()
     of = listed(scene)
     run = Run(scene, repair=True)
     assert run._shown(run.verifier.verify_report(of, age)) == [(book, Drift.WRONG, True)]
-    assert run.waits == waits
+    assert (run.waits, run.verifier.tally.items) == (waits, 1)
 
 
 def test_verify_of_a_report_without_repair_looks_twice():

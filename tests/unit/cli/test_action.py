@@ -80,6 +80,7 @@ def commands(log: str) -> list[str]:
     return found
 
 
+@pytest.mark.night
 def test_names_are_no_commands_and_end_no_block(project):
     """GitHub obeys annotations alone, and each line of an output is code in the report, whatever is in a name."""
     bad = "\\n::error::pwned ##[error]pwned\\n~~~~~~\\n</details>"

@@ -64,6 +64,9 @@ def test_error_of_a_command_is_one_line_and_the_exit_code_says_whose(monkeypatch
     assert "secret" not in shown
 
 
+BUFFERS = spread_over_night([pytest.param("", id="buffered"), pytest.param("1", id="unbuffered")])
+
+
 def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
     """Run a command in its own process, and return the exit code and standard error."""
     environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
@@ -73,7 +76,7 @@ def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("unbuffered", BUFFERS)
 @pytest.mark.parametrize("verb", spread_over_night(["schema", "--help"]))
 def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
     """Output on a full disk exits with 2, buffered or not, even if standard error is full too."""
@@ -84,7 +87,7 @@ def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
         assert end_of("check", "nowhere.yaml", unbuffered=unbuffered, stderr=full)[0] == 2
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("unbuffered", BUFFERS)
 def test_output_whose_reader_has_left_ends_quietly(unbuffered):
     """Output to a closed pipe ends without a message and exits with 2."""
     reader, writer = os.pipe()

@@ -53,7 +53,7 @@ def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
     shop.memory.update(shop.ada, removes=[("head",)], adds=[(("orders",), {"SS": ["99"]})])
     assert {one.rule.name: one.state for one in shop.standings(shop.order)}["names"] is Drift.WRONG
     told = shop.standings(shop.ada)
-    assert {one.rule.name for one in told if one.state is Drift.MISSING} == {"heads"}
+    assert {one.rule.name: one.reason for one in told if one.state is Drift.MISSING} == {"heads": ""}
     assert [one.element for one in told if one.state in (Drift.EXTRA, Drift.ORPHAN)] == ["99"]
 
 

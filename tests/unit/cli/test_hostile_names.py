@@ -229,11 +229,20 @@ NAMELESS = {
 
 
 @pytest.fixture
-def account(tmp_path, monkeypatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch) -> Path:
+    """The rules files, in the folder where the user is."""
+    monkeypatch.chdir(tmp_path)
+    fewer = {**RULES, "rules": {"names": RULES["rules"]["names"]}, "patterns": {}}
+    for name, body in (("rules", RULES), ("broken", BROKEN), ("fewer", fewer)):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(body))
+    return tmp_path
+
+
+@pytest.fixture
+def account(folder, monkeypatch) -> Iterator[Path]:
     """Hostile tables, and the files that commands read."""
     for name, value in (("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-west-1")):
         monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(aws, "is_aws", lambda _client: False)  # no PartiQL in memory
     call, one_at_a_time = BaseClient._make_api_call, Lock()  # requests are atomic in DynamoDB, and not in moto
 
@@ -242,26 +251,23 @@ def account(tmp_path, monkeypatch) -> Iterator[Path]:
             return call(*words)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", call_alone)
-    fewer = {**RULES, "rules": {"names": RULES["rules"]["names"]}, "patterns": {}}
-    for name, body in (("rules", RULES), ("broken", BROKEN), ("fewer", fewer)):
-        (tmp_path / f"{name}.yaml").write_text(json.dumps(body))
-    (tmp_path / "write.json").write_text(json.dumps(WRITE))
-    shutil.copy(ROOT / "template.yaml", tmp_path)
-    (tmp_path / "scenarios").mkdir()
-    (tmp_path / "scenarios/scenario.yaml").write_text(json.dumps(SCENARIO | {"rules": "../rules.yaml"}))
+    (folder / "write.json").write_text(json.dumps(WRITE))
+    shutil.copy(ROOT / "template.yaml", folder)
+    (folder / "scenarios").mkdir()
+    (folder / "scenarios/scenario.yaml").write_text(json.dumps(SCENARIO | {"rules": "../rules.yaml"}))
     records = [recorded("INSERT", None, item) for item in ITEMS]
     records += [recorded("MODIFY", {**item, "role": s(TEXTS[3])}, item) for item in ITEMS]
-    (tmp_path / "day.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    (folder / "day.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
     failure = Failure(BAD, ItemKey("shop", (("PK", "S", BAD), ("SK", "S", BAD))), BAD, element=BAD)
-    (tmp_path / "failures.jsonl").write_text(json.dumps(make_failure_record(failure, AT)))
+    (folder / "failures.jsonl").write_text(json.dumps(make_failure_record(failure, AT)))
     with mock_aws():
         boto3.client("s3").create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
         client = boto3.client("dynamodb", region_name="eu-west-1")
-        for table in load_rules(tmp_path / "rules.yaml").tables.values():
+        for table in load_rules(folder / "rules.yaml").tables.values():
             client.create_table(**make_table_parameters(table, stream=True))
         for item in ITEMS:
             client.put_item(TableName="shop", Item=item)
-        yield tmp_path
+        yield folder
 
 
 def recorded(name: str, old: Mapping | None, new: Mapping) -> dict:
@@ -286,9 +292,9 @@ def assert_safe(text: str, command: str) -> None:
     assert not (found := COMMAND.search(text)), f"{command}: {text[max(0, found.start() - 200) : found.end() + 20]!r}"
 
 
-def test_hostile_rules_have_every_kind(account):
+def test_hostile_rules_have_every_kind(folder):
     """The hostile file is valid, and has a rule of each kind."""
-    kinds = {rule.kind for rule in load_rules(account / "rules.yaml").rules.values()}
+    kinds = {rule.kind for rule in load_rules(folder / "rules.yaml").rules.values()}
     assert kinds == set(registry.KINDS)
 
 
@@ -349,7 +355,7 @@ def test_hostile_values_are_shown_by_no_handler(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("verb", ["check", "patterns", "graph", "explain", "plan", "cost", "backfill", "verify", "run"])
-def test_hostile_problems_are_printed_escaped(verb, account, capsys):
+def test_hostile_problems_are_printed_escaped(verb, folder, capsys):
     """Each verb that refuses a broken rules file names its mistakes, and what is in the names does nothing."""
     assert main.main([verb, "broken.yaml"]) in (1, 2)
     out, err = capsys.readouterr()

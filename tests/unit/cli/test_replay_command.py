@@ -28,7 +28,7 @@ def rules_file(here):
 @pytest.fixture
 def tape(tmp_path):
     """A recording of a busy shop. At last a user comes with two orders, and one order is deleted."""
-    tape = shopping(RULES, 5, actions=30)
+    tape = shopping(RULES, 5, actions=12)
     tape.put("shop", every_kind.user("z", name=s("Zoe")), every_kind.order("z", "1", 5), every_kind.order("z", "2", 5))
     tape.do(Delete(key(RULES.tables["shop"], "USER#z", "ORDER#1"), ()))
     recorded(tmp_path / "tape.jsonl", RULES, tape.bodies)

@@ -108,6 +108,7 @@ class Deployed:
         }
         self.items: dict[str, list[Any]] = {}
         self.loads: list[Any] = []
+        self.applied: Any = {"Item": {"id": {"S": "sync-rules/applied"}, **LOADS_SINCE}}
         self.points = [{"Maximum": 1_200.0}, {"Maximum": 59_000.0}]
         self.resources = {
             **dict.fromkeys(EVERY, "AWS::Lambda::Function"),
@@ -179,7 +180,7 @@ class Deployed:
         return {"Table": self.tables[TableName]}
 
     def do_get_item(self, **_: Any) -> Any:
-        return {"Item": {"id": {"S": "sync-rules/applied"}, **LOADS_SINCE}}
+        return self.applied
 
     def do_list_bulk_operations(self, **_: Any) -> Any:
         return {"BulkOperationsSummaryList": self.loads}
@@ -439,6 +440,22 @@ def test_doctor_finds_a_link_that_hits_nothing_in_a_rule_that_was_not_applied(de
     ((area, text, cure),) = found
     assert (area, cure) == ("links", "write link: {author_id: writer}")
     assert text.startswith("rule authors: 5 of 5 sampled book items point to no author: link author_id")
+
+
+def test_doctor_before_the_first_backfill_asks_for_no_bulk_loads(deployed, examine):
+    """The first backfill reads all items, so that no load is one that it may not have seen."""
+    damage(deployed, "loaded later")
+    deployed.applied = {}
+    assert examine() == (0, [])
+
+
+def test_doctor_that_may_not_read_the_state_table_says_so_once(deployed, examine):
+    """`links` names the right. `loads` needs the same table, and leaves it at that."""
+    deployed.refused = ("get_item", refusal("AccessDeniedException"))
+    code, ((area, text, cure),) = examine()
+    assert (code, area) == (1, "links")
+    assert text.startswith("could not be checked")
+    assert cure.startswith("allow dynamodb:GetItem")
 
 
 @pytest.mark.parametrize("call", ["list_bulk_operations", "describe_bulk_operation"])

@@ -11,10 +11,10 @@ from threading import Thread
 import pytest
 
 from handlers import backfill
-from sync_rules.functions.books_resource import AFTER, answer_stack
+from sync_rules.functions.books_resource import AFTER, KEPT, answer_stack
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.books import read_incomplete_books
+from sync_rules.pipeline.books import list_rules_by_identity, read_incomplete_books
 from tests.support.builders import s
 from tests.support.operated import printed, quiet
 from tests.support.worlds import Scene, context
@@ -24,6 +24,8 @@ tables: {users: {key: {user: S}}, orders: {key: {order: S}}, ledger: {key: {PK: 
 entities: {user: {table: users}, order: {table: orders}}
 rules: {orders: {count: order, into: user.orders}}
 """)
+BOOKS = "Custom::SyncRulesBooks"
+OWN = [*list_rules_by_identity(RULES)]
 
 
 @contextmanager
@@ -76,6 +78,30 @@ def test_stack_is_answered_with_success_and_nothing_is_done_when_it_goes(asks: s
     assert answers == [("", WELL)]
     assert len(done) == times
     assert bool(scene.drive(read_incomplete_books(RULES))) is (times == 0)
+
+
+@pytest.mark.parametrize(
+    ("asks", "resource", "before", "restarted"),
+    [
+        ("Create", BOOKS, None, True),  # a stack before this one may have left a mark that says complete
+        ("Create", AFTER, None, False),  # the stream function has counted since `Books` asked
+        ("Update", BOOKS, [], True),
+        ("Update", AFTER, ["another rule's"], True),
+        ("Update", BOOKS, OWN, False),
+        ("Update", BOOKS, None, False),
+        ("Delete", BOOKS, [], False),
+    ],
+)
+def test_stack_restarts_books_that_the_deployment_before_did_not_keep(asks, resource, before, restarted, monkeypatch):
+    """Books that are new in the list are not taken for complete. Those of a version that lists none are."""
+    quiet(monkeypatch)
+    scene = Scene(RULES)
+    scene.there("orders", {"order": s("1"), "user": s("u")})
+    lists = {"ResourceProperties": {KEPT: OWN}, "OldResourceProperties": None if before is None else {KEPT: before}}
+    with stack() as (event, answers):
+        answer_stack({**event, **lists, "RequestType": asks, "ResourceType": resource}, lambda: (RULES, scene.world))
+    assert answers == [("", WELL)]
+    assert bool(scene.drive(read_incomplete_books(RULES))) is restarted
 
 
 @pytest.mark.parametrize("error", [StoreError("TableNotFound", "ledger"), KeyError("x"), None])

@@ -249,6 +249,21 @@ def test_backfill_run_saves_seldom_where_that_takes_long():
 
 
 # ---------------------------------------------------------------- steps and rounds
+def test_totals_before_a_round_hold_all_rounds_that_ended():
+    """A display shows at most as many items of a round as there are."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    scene.there("parts", every_kind.part("p", None), every_kind.part("q", "p"), every_kind.part("r", "q"))
+    rounds: dict[Position, int] = {}
+
+    def page(totals: Totals) -> None:
+        rounds[run.position] = totals.items - run.before.items
+
+    run = run_of(scene, total=1, on_page=page)
+    assert run.run()
+    assert len(rounds) > 2
+    assert max(rounds.values()) <= sum(len(scene.memory.items(table)) for table in scene.rules.tables)
+
+
 CHAIN = """
 tables: {parts: {key: {part_id: S}, indexes: {by_parent: {parent_id: S}}}}
 entities: {part: {table: parts}}

@@ -43,6 +43,7 @@ def test_failure_log_begins_a_line_after_a_torn_one(tmp_path):
     log = filled(tmp_path / "f.jsonl", 2)
     log.path.write_bytes(log.path.read_bytes()[:-4])
     log.append({"n": "later"})
+    assert log.written == 3
     assert [entry.text for entry in FailedLines(log.path).entries()] == [b'{"n":0}\n', b'{"n"\n', b'{"n":"later"}\n']
 
 

@@ -76,6 +76,16 @@ class Harness:
         return next(p.after for p in self.mapping.progress if p.shard_id == shard)
 
 
+def test_pump_is_not_idle_before_it_knows_the_shards():
+    """`run --once` would end with nothing done."""
+    h = Harness(shard(1))
+    assert not h.mapping.idle
+    h.until_idle()
+    assert h.mapping.idle
+    h.mapping.look_again()
+    assert not h.mapping.idle
+
+
 def shard(*numbers: int, parent: str | None = None, closed: bool = False, keys: int = 1) -> FakeShard:
     return FakeShard(parent, closed, [record(n, f"item-{n % keys}") for n in numbers])
 

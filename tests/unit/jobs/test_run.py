@@ -458,7 +458,11 @@ def test_run_shouts_about_lost_records():
         assert "verify --repair" in text
         assert "3 records given up" in text
         assert "KeyError 4" in text
-    assert ".sync-rules-failures.batches.jsonl" in "\n".join(list_summary_lines(bad, Files()))
+    files = {"Failure records: .sync-rules-failures.jsonl.", "Batches given up: .sync-rules-failures.batches.jsonl."}
+    assert files <= {*list_summary_lines(bad, Files())}
+    assert "Failure records" not in "\n".join(list_summary_lines(BUSY, Files())), (
+        "a file that was not written is not named"
+    )
 
 
 @pytest.mark.parametrize(

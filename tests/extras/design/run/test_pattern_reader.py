@@ -238,7 +238,7 @@ MORE = {
 GETS = [one for one in (*SERVED, *sorted(MORE)) if one.startswith("{get") and "keys" not in one]
 
 
-@pytest.mark.parametrize("pattern", spread_over_night(GETS, share=6))
+@pytest.mark.parametrize("pattern", spread_over_night(GETS, share=12))
 @settings(max_examples=deep(30), deadline=None)
 @given(data=st.data())
 def test_gets_find_what_a_filter_over_all_items_finds(pattern, data):

@@ -17,7 +17,7 @@ from tests.extras.discover.datasets.drawn import drawn
 from tests.extras.discover.datasets.measure import Score, measure
 from tests.extras.discover.datasets.named_sets import MADE, NO_RULE
 from tests.extras.discover.datasets.trades import TRADES
-from tests.support.depth import deep
+from tests.support.depth import deep, spread_over_night
 
 AT_LEAST = 0.95  # precision, and recall
 MUCH = 0.1
@@ -60,7 +60,7 @@ def well(found: Score, share: float) -> None:
     assert found.exact == found.counted, f"drift is counted exactly: {found}"
 
 
-@pytest.mark.parametrize(("made", "share"), [*EACH, *DRAWN])
+@pytest.mark.parametrize(("made", "share"), spread_over_night([*EACH, *DRAWN]))
 def test_propose_finds_what_a_script_copied(made, share):
     """Rules of every kind, with the number of items that differ; a backfill of them brings back what was right. No
     threshold was fitted to the drawn sets.
@@ -68,7 +68,7 @@ def test_propose_finds_what_a_script_copied(made, share):
     well(score(made, share), share)
 
 
-@pytest.mark.parametrize("made", [*BARE, *NO_RULE])
+@pytest.mark.parametrize("made", spread_over_night([*NO_RULE, *BARE]))
 def test_propose_leaves_alone_what_only_looks_alike(made):
     """Links, dates, booleans, small enumerations, equal names and ranges, and no copy: no rule at all."""
     found = score(made, 0.0)

@@ -13,7 +13,7 @@ from sync_rules.adapters.state import FileState
 from sync_rules.extras.discover.propose import table_scans
 from sync_rules.extras.discover.propose.table_scans import Scanning, describe_tables
 from sync_rules.model.errors import StoreError, UserError
-from tests.extras.discover.accounts import create_table, limit_pages
+from tests.extras.discover.accounts import create_table, fill_table, limit_pages
 
 ITEMS = 60
 
@@ -23,8 +23,7 @@ def client(client):
     """An account in memory with a table of items of every type."""
     for table in ("shop", "empty"):
         create_table(client, table, {"PK": "S", "SK": "B"})
-    for number in range(ITEMS):
-        client.put_item(TableName="shop", Item=item(number))
+    fill_table(client, "shop", [*map(item, range(ITEMS))])
     return client
 
 

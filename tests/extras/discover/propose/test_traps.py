@@ -52,7 +52,7 @@ def backfill_rules(trap: Trap, text: str) -> tuple[list[str], Counter[str]]:
     return changed, +overwritten
 
 
-@pytest.mark.parametrize("name", spread_over_night(ALL, share=6))
+@pytest.mark.parametrize("name", spread_over_night(ALL, share=12))
 def test_traps_change_no_value_that_may_be_right(tmp_path, name):
     """A backfill of the active rules repairs what the data show to be wrong, and leaves all else; right rules are active."""
     trap = ALL[name](name)
