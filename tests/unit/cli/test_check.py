@@ -51,7 +51,8 @@ def test_problem_has_a_cure_of_its_own_unless_the_cure_of_its_code_fits():
     """Each place that reports a shared code gives a cure of its own. `SITES` counts the places without, by code: the
     cure of the code fits each of their messages.
     """
-    trees = [ast.parse(file.read_text()) for file in Path(sync_rules.__file__).parent.rglob("*.py")]
+    texts = [file.read_text() for file in Path(sync_rules.__file__).parent.rglob("*.py")]
+    trees = [ast.parse(text) for text in texts if '"SR' in text]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     bare = Counter(
         str(call.args[0].value)

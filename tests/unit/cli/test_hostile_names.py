@@ -33,6 +33,7 @@ from sync_rules.model.items import Failure, ItemKey
 from sync_rules.pipeline.failure_records import make_failure_record
 from sync_rules.pipeline.messages import format_message
 from tests.support.builders import n, s
+from tests.support.depth import spread_over_night
 from tests.support.operated import Operated
 from tests.test_house import ROOT
 from tests.unit.jobs.test_redrive import AT
@@ -312,7 +313,7 @@ def without_ledger(out: str) -> str:
     return "".join(line for line in out.splitlines(keepends=True) if '"target": {"table": "ledger"' not in line)
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("verb", spread_over_night(COMMANDS, share=2))
 def test_hostile_names_are_printed_escaped_and_no_values(verb, account, capsys, monkeypatch, caplog):
     """Every form of every verb's output at DEBUG, with the log and the files that it makes."""
     monkeypatch.setenv("SYNC_RULES_DEBUG", "1")
