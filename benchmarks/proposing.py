@@ -146,7 +146,9 @@ def write_export(folder: Path, count: int, make: Maker = records) -> tuple[list[
 
 
 def propose_rules(bench: Bench) -> Iterator[Figure]:
-    """Seconds and peak memory of a fresh process that proposes rules, and how many rules it found exactly."""
+    """Seconds and peak memory of a fresh process that proposes rules, and how many rules it found exactly, written or
+    held back with a reason: a title of a line may be history.
+    """
     count = bench.size(ITEMS)
     with TemporaryDirectory() as folder:
         (data := Path(folder) / "data").mkdir()
@@ -155,7 +157,7 @@ def propose_rules(bench: Bench) -> Iterator[Figure]:
     assert len(files) == -(-items // LINES)
     name = f"rules proposed from {items:,} items"
     right = [attribute for attribute in RULES if found["differ"].get(attribute) == expected.differ[attribute]]
-    wrong = [attribute for attribute in found["differ"] if attribute not in RULES]
+    wrong = [attribute for attribute in found["written"] if attribute not in RULES]
     yield Figure(f"{name}: seconds", (found["seconds"],), "s", WALL, at_most=MOST_SECONDS)
     yield Figure(f"{name}: peak memory", (found["peak"] / 1e6,), "MB", WALL, at_most=MOST_MB)
     share = len(right) / len(RULES)
@@ -172,7 +174,7 @@ def propose_for_wide_items(bench: Bench) -> Iterator[Figure]:
     name = f"rules proposed from {items:,} items of {len(NAMED) + WIDE_ATTRIBUTES} attributes"
     yield Figure(f"{name}: seconds", (found["seconds"],), "s", WALL, at_most=WIDE_MOST_SECONDS)
     yield Figure(f"{name}: peak memory", (found["peak"] / 1e6,), "MB", WALL, at_most=MOST_MB)
-    right = found["differ"] == {"author_title": 0}
+    right = found["written"] == ["author_title"] and found["differ"]["author_title"] == 0
     yield Figure(f"{name}: its rule, and no other", (float(right),), "%", "the rules", at_least=1.0, gated=True)
 
 
@@ -184,10 +186,11 @@ def main(data: Path, work: Path, items: int) -> None:
     began = time.monotonic()
     proposal = propose(gathered, work, threads=THREADS, memory="1GB")
     seconds = time.monotonic() - began
-    rules = [one for one in proposal.rules if not one.held_back]
-    differ = {str(one.rule.get("into", one.rule.get(one.kind))).rpartition(".")[2]: one.differ for one in rules}
+    rules = {str(one.rule.get("into", one.rule.get(one.kind))).rpartition(".")[2]: one for one in proposal.rules}
+    differ = {attribute: one.differ for attribute, one in rules.items()}
+    written = [attribute for attribute, one in rules.items() if not one.held_back]
     of_readers = THREADS * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024  # at most
-    print(json.dumps({"seconds": seconds, "peak": own_peak_bytes() + of_readers, "differ": differ}))
+    print(json.dumps({"seconds": seconds, "peak": own_peak_bytes() + of_readers, "differ": differ, "written": written}))
 
 
 if __name__ == "__main__":
