@@ -249,7 +249,7 @@ def _report_missing_attribute(
     found = f"{count} of {count} sampled {entity.name} items have no attribute {shown}"
     if close:
         meant = show_path((close[0], *path[1:]))
-        yield LinkFinding(rule.title, f"{found} (closest: {meant})", f"write {entity.name}.{meant}")
+        yield LinkFinding(rule.title, f"{found} (closest: {meant})", f"write {meant} in place of {shown}")
         return
     found += f", and {lost} holds values that the rule would not make" if lost else ""
     yield LinkFinding(rule.title, found, f"correct the name {entity.name}.{shown}, if it is misspelled", bool(lost))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.adapters.expressions import Expressions
+from sync_rules.audit.link_check import sample_links
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.kinds.count import SUM_LEVELS_MAX, SUMS_MAX
 from sync_rules.language.load import check_rules, parse_rules
@@ -54,7 +55,7 @@ def test_a_sum_named_with_an_entity_is_doubted(sums):
     assert [one.code for one in problems] == ["SR421"]
 
 
-def test_the_most_sums_fit_into_an_expression_and_into_a_write_unit():
+def test_the_most_sums_fit_into_an_expression_and_into_a_write_unit(monkeypatch):
     """DynamoDB takes a condition on all of them, and entry and total with long names have at most 1 KB."""
     deep = {
         i: ".".join([f"m{i}", *(f"b{i}of{level}" for level in range(SUM_LEVELS_MAX - 2, 0, -1)), "c"]) for i in MANY
@@ -62,7 +63,7 @@ def test_the_most_sums_fit_into_an_expression_and_into_a_write_unit():
     sums = ", ".join(f"a{i}: {path}" for i, path in deep.items())
     scene = scene_with(f"{{{sums}}}", **{f"a{i}": n(i + 1) for i in MANY})
     lengths: list[int] = []
-    scene.tap.result = lambda write: lengths.append(measure(write))  # type: ignore[assignment]
+    monkeypatch.setattr(scene.tap, "result", lambda write: lengths.append(measure(write)))
     scene.rest()
     assert 2_000 < max(lengths) <= EXPRESSION_MAX_BYTES
     names = [f"{'x' * 22}{i:02d}" for i in MANY]
@@ -90,3 +91,14 @@ def test_plan_names_the_sums_of_a_total():
     Planner(scene.rules, scene.rules.keeper_names, scene.memory, on_write=found.append).run()
     (paths,) = [one.paths for one in found if str(one.key.values[0][2]).startswith("orders/T/")]
     assert {*paths} == {("n",), ("=total",), ("=units",), ("v",)}
+
+
+def test_a_misspelled_sum_stops_before_the_first_write():
+    """No item has the attribute: the sum would be 0 on every parent. The cure works where the name stands."""
+    text = text_with("{toal: revenue}")
+    scene = Scene(parse_rules(text), complete=False)
+    scene.there("users", {"user_id": s("u"), "revenue": n(7)})
+    scene.there("orders", *({"order_id": s(str(i)), "user_id": s("u"), "total": n(i)} for i in range(3)))
+    (finding,) = sample_links(scene.rules, scene.rules.keeper_names, scene.memory)
+    assert (finding.stops, finding.cure) == (True, "write total in place of toal")
+    assert not check_rules(text.replace("toal", "total"), {})[1]

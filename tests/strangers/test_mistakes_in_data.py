@@ -68,7 +68,7 @@ MISTAKES = {
     "a typo in the attribute of the source": Mistake(
         "copy user.nmae into order.user_name",
         {"users": users(), "orders": orders(user_name="by hand")},
-        "write user.name",
+        "write name in place of nmae",
         "copy user.name into order.user_name",
         ("orders", "user_name"),
         ["N0", "N0", "N1", "N1", "N2", "N2"],
@@ -92,7 +92,7 @@ MISTAKES = {
     "a condition on a misspelled attribute": Mistake(
         "{count: thread, into: forum.Threads, link: {Name: ForumName}, where: \"Staus == 'OPEN'\"}",
         {"forums": FORUMS, "threads": [{**thread, "Status": {"S": "OPEN"}} for thread in THREADS]},
-        "write thread.Status",
+        "write Status in place of Staus",
         "{count: thread, into: forum.Threads, link: {Name: ForumName}, where: \"Status == 'OPEN'\"}",
         ("forums", "Threads"),
         ["0", "6"],

@@ -209,7 +209,7 @@ def test_conditions_on_attributes_that_no_item_has_are_named(kind, negated):
 
     entity = "user" if kind == "copy of a source" else "order"
     (one,) = judged("staus")
-    assert (one.stops, one.cure) == (True, f"write {entity}.status")
+    assert (one.stops, one.cure) == (True, "write status in place of staus")
     assert one.found == f"6 of 6 sampled {entity} items have no attribute staus (closest: status)"
     (one,) = judged("colour")
     assert (one.stops, one.found) == (False, f"6 of 6 sampled {entity} items have no attribute colour")

@@ -297,7 +297,10 @@ def test_backfill_stops_before_its_first_write_if_a_sample_hits_nothing(command)
     command.scene.there("authors", {"author_id": s("a2"), "name": s(SECRET)})
     code, out, err = command()
     assert (code, out, command.scene.tap.writes) == (2, "", [])
-    assert "rule names: 2 of 2 sampled author items have no attribute nmae (closest: name) · write author.name" in err
+    assert (
+        "rule names: 2 of 2 sampled author items have no attribute nmae (closest: name) · write name in place of nmae"
+        in err
+    )
     assert "add --accept names" in err
     assert command.applied == set()
     assert command("--accept", "names")[0] == 0

@@ -334,8 +334,11 @@ def test_plan_says_first_which_links_hit_nothing(command):
     code, out, _ = command()
     text = "2 of 2 sampled author items have no attribute nmae (closest: name)"
     assert code == 1
-    assert out.startswith(f"rule names: {text} · write author.name\n")
+    assert out.startswith(f"rule names: {text} · write name in place of nmae\n")
     code, out, _ = command("--format", "json")
-    assert (code, json.loads(out)["links"]) == (1, [{"rule": "names", "found": text, "cure": "write author.name"}])
+    assert (code, json.loads(out)["links"]) == (
+        1,
+        [{"rule": "names", "found": text, "cure": "write name in place of nmae"}],
+    )
     code, out, _ = command("--accept", "names")
     assert (code, text in out) == (0, False)
