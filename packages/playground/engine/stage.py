@@ -257,7 +257,7 @@ class Stage:
                 yield from (Discrepancy(one.rule, one.drift, one.target, path) for path in one.paths or ((),))
 
     def list_stuck(self) -> Iterator[Difference]:
-        """What verify calls stuck: no write of a rule can make it right."""
+        """List what verify calls stuck: no write of a rule can make it right."""
         return (one for one in list_differences(self.rules, self.store) if one.drift is Drift.STUCK)
 
 
